@@ -1,0 +1,208 @@
+"""Plain Python values as JSON: dict, list, tuple, str, int, float, bool and None, nothing else.
+
+Subclasses of these count as these, and members of an Enum as their values. No function here
+recurses over the caller's data, so neither depth nor a list that holds itself can exhaust the
+stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from enum import Enum
+from math import isfinite
+from typing import Any, Final
+from uuid import UUID
+
+import jiter
+import orjson
+
+from .errors import EnvelopeError, Problem
+from .pointer import pointer_of
+
+MAX_DEPTH: Final = 200
+_OPTIONS: Final = (
+    orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+_UUID = re.compile(rb'"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"')
+_ATOMS: Final = frozenset((str, int, bool, type(None)))
+
+Path = tuple[str | int, ...]
+
+
+def load_plain(raw: bytes) -> Any:
+    """The value of a text that is known to be strict JSON."""
+    return jiter.from_json(raw, allow_inf_nan=False, cache_mode="keys")
+
+
+def dump_plain(value: object, splice: Callable[[object], Any], options: int = 0) -> bytes:
+    """The JSON text of a plain value; ``splice`` turns other objects into fragments.
+
+    Raises EnvelopeError, with a pointer, for whatever is not JSON.
+    """
+    try:
+        raw = orjson.dumps(value, default=splice, option=_OPTIONS | options)
+    except TypeError:
+        raw = orjson.dumps(_spelled(value, splice), default=splice, option=_OPTIONS | options)
+    check_printed(value, raw)
+    return raw
+
+
+def check_printed(value: object, raw: bytes) -> None:
+    """Raise EnvelopeError if orjson has written something that is not JSON as if it were.
+
+    It writes NaN and the infinities as null without a word, UUIDs as strings, and goes deeper
+    than we do. Each costly look is taken only if the text shows that there may be a reason.
+    """
+    if raw.count(b"null") and not _only_finite(value):
+        pointer = find_not_finite(value)
+        if pointer is not None:
+            raise not_json(pointer, "the number is not finite")
+    if 0x2D in raw and raw.count(b"-") >= 4 and _UUID.search(raw):
+        for path, part in walk(value):
+            if isinstance(part, UUID):
+                raise not_json(pointer_of(path), "UUID has no JSON form")
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and deeper_than(load_plain(raw), MAX_DEPTH):
+        raise not_json("", f"nested deeper than {MAX_DEPTH} levels")
+
+
+def not_json(pointer: str, reason: str) -> EnvelopeError:
+    """The error for a Python value that has no JSON text."""
+    message = f"this value cannot be written as JSON: {reason}"
+    return EnvelopeError(
+        message, pointer=pointer, problems=[Problem(pointer, "document/not-json", message)]
+    )
+
+
+def same_value(left: Any, right: Any) -> bool:
+    """Whether two plain values are the same JSON value: ``1`` is ``1.0`` but not ``true``."""
+    pending = [(left, right)]
+    while pending:
+        one, other = pending.pop()
+        if isinstance(one, dict) and isinstance(other, dict):
+            if one.keys() != other.keys():
+                return False
+            pending += [(part, other[name]) for name, part in one.items()]
+        elif isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+            if len(one) != len(other):
+                return False
+            pending += zip(one, other, strict=True)
+        elif isinstance(one, bool) or isinstance(other, bool):
+            if one is not other:
+                return False
+        elif one != other:
+            return False
+    return True
+
+
+def deeper_than(value: object, most: int) -> bool:
+    """Whether a plain value has more than ``most`` levels of arrays and objects."""
+    level = [value] if type(value) is dict or type(value) is list else []
+    for _ in range(most):
+        if not level:
+            return False
+        level = [
+            part
+            for container in level
+            for part in (container.values() if type(container) is dict else container)  # type: ignore[attr-defined]
+            if type(part) is dict or type(part) is list
+        ]
+    return bool(level)
+
+
+def _only_finite(value: object) -> bool:
+    # False also where there are other types than the plain ones.
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        kind = type(part)
+        if kind is dict:
+            pending += part.values()  # type: ignore[attr-defined]
+        elif kind is list or kind is tuple:
+            pending += part  # type: ignore[arg-type]
+        elif kind not in _ATOMS and not (kind is float and isfinite(part)):  # type: ignore[arg-type]
+            return False
+    return True
+
+
+def find_not_finite(value: object) -> str | None:
+    """A pointer to a NaN or an infinity in the value, or None."""
+    for path, part in walk(value):
+        if isinstance(part, float) and not isfinite(part):
+            return pointer_of(path)
+    return None
+
+
+def walk(value: object) -> Iterator[tuple[Path, object]]:
+    """Every part of a value with its path, the value itself first, at most 200 levels down."""
+    pending: list[tuple[Path, object]] = [((), value)]
+    while pending:
+        path, part = pending.pop()
+        if isinstance(part, Enum):
+            part = part.value
+        yield path, part
+        if isinstance(part, dict):
+            pending += [((*path, str(name)), item) for name, item in part.items()]
+        elif isinstance(part, (list, tuple)):
+            pending += [((*path, index), item) for index, item in enumerate(part)]
+        if len(path) > MAX_DEPTH:
+            raise not_json("", f"nested deeper than {MAX_DEPTH} levels, or it holds itself")
+
+
+def _spelled(value: object, splice: Callable[[object], Any]) -> object:
+    """A copy that orjson can write: huge integers as text. Raises for what is not JSON."""
+    for path, part in walk(value):
+        if isinstance(part, dict):
+            for key in part:
+                if not isinstance(key, str):
+                    reason = f"a key is {type(key).__name__}, and must be a string"
+                    raise not_json(pointer_of(path), reason)
+                _check_text(key, path)
+        elif isinstance(part, str):
+            _check_text(part, path)
+        elif not (part is None or isinstance(part, (list, tuple, int, float))):
+            try:
+                splice(part)
+            except TypeError:
+                reason = f"{type(part).__name__} has no JSON form"
+                raise not_json(pointer_of(path), reason) from None
+    return _with_long_integers(value)
+
+
+def _check_text(text: str, path: Path) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise not_json(pointer_of(path), "a string holds half of a surrogate pair") from None
+
+
+def _with_long_integers(value: object) -> object:
+    root = [value]
+    pending: list[Any] = [root]
+    while pending:
+        container = pending.pop()
+        for place in container if type(container) is dict else range(len(container)):
+            container[place] = part = _base_value(container[place])
+            if type(part) is dict or type(part) is list:
+                pending.append(part)
+    return root[0]
+
+
+def _base_value(value: Any) -> Any:
+    """What orjson can write in place of a part, containers being copied."""
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, dict):
+        return {str(name): part for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        if value.bit_length() > 3_300:  # about a thousand digits; beyond, text costs too much
+            raise not_json("", "an integer has more than 1,000 digits")
+        return orjson.Fragment(str(int(value)).encode())
+    for base in (bool, str, int, float):
+        if isinstance(value, base):
+            return base(value)
+    return value

@@ -1,0 +1,56 @@
+"""What each family of plug-ins must offer: one Protocol a family, in the words of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from .document import Document
+from .errors import Problem
+from .message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What encoding a message gave.
+
+    ``lost`` are pointers into the document that the message was read from (``/<field>`` for a
+    message made by hand), ``filled`` pointers into ``document``.
+    """
+
+    document: Document
+    lost: tuple[str, ...] = ()
+    filled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """Values for what a dialect requires and a message may lack; else placeholders are used.
+
+    The names are those of ``convert``'s options, with underscores.
+    """
+
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+class Dialect(Protocol):
+    """A wire format. ``parts`` names what it consists of, each with its published schema."""
+
+    id: str
+    parts: Mapping[str, str]
+
+    def detect(self, value: object) -> str | None:
+        """The part that a plain value looks like, valid or not; None if it is not ours."""
+
+    def problems(self, document: Document, part: str) -> list[Problem]:
+        """Everything that is wrong, and warnings, with the schema and beyond it."""
+
+    def decode(self, document: Document, part: str) -> Message:
+        """The message; EnvelopeError if the document breaks the part's schema."""
+
+    def encode(self, message: Message, filling: Filling) -> Encoded:
+        """The envelope; EnvelopeError if the dialect cannot say this at all."""
+
+    def schemas(self) -> Mapping[str, Document]:
+        """The published schemas by file name."""

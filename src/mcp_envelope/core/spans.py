@@ -1,0 +1,57 @@
+"""Where the members of a JSON text begin and end.
+
+Payloads travel as the bytes they came in, so that ``1.0`` stays ``1.0`` and an escape stays
+an escape. These functions cut a text that is *already known to be valid JSON* into the
+texts of its members; on anything else their result means nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+_SPACE = re.compile(rb"[ \t\r\n]*+")
+_KEY = re.compile(rb"[ \t\r\n]*+(" + _STRING + rb")[ \t\r\n]*+:[ \t\r\n]*+", re.DOTALL)
+_SCALAR = re.compile(_STRING + rb"|[^ \t\r\n,\]}]++", re.DOTALL)
+_PLAIN_RUN = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb")*+", re.DOTALL)
+_OPENING = b"[{"
+
+
+def members(text: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the texts of each key (quotes and escapes as they are) and its value, in order."""
+    position = _skip_space(text, 0) + 1
+    while (key := _KEY.match(text, position)) is not None:
+        end = _end_of_value(text, key.end())
+        yield key[1], text[key.end() : end]
+        position = _skip_space(text, end) + 1  # past the comma or the closing brace
+
+
+def elements(text: bytes) -> Iterator[bytes]:
+    """Yield the text of each element of an array, in order."""
+    position = _skip_space(text, _skip_space(text, 0) + 1)
+    while position < len(text) and text[position] != 0x5D:  # "]"
+        end = _end_of_value(text, position)
+        yield text[position:end]
+        position = _skip_space(text, end)
+        if text[position] == 0x2C:  # ","
+            position = _skip_space(text, position + 1)
+
+
+def _skip_space(text: bytes, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return found.end() if found else position
+
+
+def _end_of_value(text: bytes, start: int) -> int:
+    if text[start] not in _OPENING:
+        scalar = _SCALAR.match(text, start)
+        return scalar.end() if scalar else start
+    depth = 1
+    position = start + 1
+    while depth:
+        run = _PLAIN_RUN.match(text, position)
+        position = run.end() if run else position
+        depth += 1 if text[position] in _OPENING else -1
+        position += 1
+    return position

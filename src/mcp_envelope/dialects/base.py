@@ -1,0 +1,152 @@
+"""What the dialects of this package share: published schemas, and checking against them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from mcp_envelope.core.document import Document, parse
+from mcp_envelope.core.errors import ConversionError, EnvelopeError, Problem
+from mcp_envelope.core.message import Message
+from mcp_envelope.core.ports import Encoded, Filling
+from mcp_envelope.core.schema import SchemaCheck, compile_schema
+
+from .writer import Writer
+
+_SCHEMAS: Final = Path(__file__).with_name("schemas")
+
+
+class SchemaDialect:
+    """A dialect whose parts are described by JSON Schemas in ``schemas/<folder>``.
+
+    A subclass says what the parts are, recognises them, and moves their members to and from
+    messages (:meth:`read`, :meth:`write`). What a schema cannot say goes into :meth:`faults`.
+    """
+
+    id: ClassVar[str]
+    parts: ClassVar[Mapping[str, str]]
+    #: Parts that are no message: they can be validated, not decoded.
+    records: ClassVar[frozenset[str]] = frozenset()
+    #: Folders of other dialects whose schemas this one's refer to.
+    borrows: ClassVar[tuple[str, ...]] = ()
+
+    def detect(self, value: object) -> str | None:
+        raise NotImplementedError
+
+    def read(self, document: Document, part: str) -> Message:
+        """Make the message of a document that satisfies the part's schema."""
+        raise NotImplementedError
+
+    def write(self, message: Message, filling: Filling) -> Writer:
+        """Put every field where it belongs."""
+        raise NotImplementedError
+
+    def faults(self, value: Any, part: str) -> list[Problem]:
+        """What is wrong, or strange, beyond the schema; the value satisfies the schema."""
+        return []
+
+    def refusals(self, value: Any, part: str) -> list[Problem]:
+        """The faults for which decoding refuses a document although its schema is satisfied."""
+        return []
+
+    # -- the port ------------------------------------------------------------------------
+
+    def problems(self, document: Document, part: str) -> list[Problem]:
+        version = self.version_problem(document.value, part)
+        if version is not None:
+            return [version]
+        found = self.check(part).problems(document.value)
+        return found or [*self.refusals(document.value, part), *self.faults(document.value, part)]
+
+    def decode(self, document: Document, part: str) -> Message:
+        value = document.value
+        if part in self.records:
+            hint = f"validate it as part {part!r}"
+            raise EnvelopeError(f"a {self.id} {part} is no message by itself", hint=hint)
+        version = self.version_problem(value, part)
+        if version is not None:
+            raise EnvelopeError(
+                version.message,
+                code="UNSUPPORTED_VERSION",
+                pointer=version.pointer,
+                hint=version.hint,
+                problems=[version],
+            )
+        if not self.check(part).accepts(value):
+            self.refuse(part, self.check(part).problems(value))
+        if refusals := self.refusals(value, part):
+            self.refuse(part, refusals)
+        return self.read(document, part)
+
+    def encode(self, message: Message, filling: Filling) -> Encoded:
+        encoded = self.write(message, filling).finish()
+        part = self.detect(encoded.document.value)
+        found = self.check(part).problems(encoded.document.value) if part else []
+        if part is None or found:
+            first = found[0] if found else None
+            reason = f"{self.id} cannot hold this message: {first or 'it would not be recognised'}"
+            raise ConversionError(reason, lost=encoded.lost, filled=encoded.filled)
+        return encoded
+
+    def schemas(self) -> Mapping[str, Document]:
+        return self._documents
+
+    # -- for subclasses ------------------------------------------------------------------
+
+    def version_problem(self, value: Any, part: str) -> Problem | None:
+        """What to say of an envelope of a version that is not served, before anything else."""
+        return None
+
+    def check(self, part: str) -> SchemaCheck:
+        """The compiled schema of a part."""
+        found = self._checks.get(part)
+        if found is None:
+            file = self.parts[part]
+            found = self._checks[part] = compile_schema(
+                self._documents[file].value,
+                name=f"{self._folder}/{file}",
+                resources=self._resources,
+            )
+        return found
+
+    def refuse(self, part: str, problems: list[Problem]) -> None:
+        """Raise for a document that is not a valid part."""
+        first = next((p for p in problems if p.severity == "error"), problems[0])
+        raise EnvelopeError(
+            f"not a valid {self.id} {part}: {first.message}",
+            problems=problems,
+            pointer=first.pointer,
+            hint=first.hint,
+        )
+
+    def no_meaning(self, message: Message) -> ConversionError:
+        """The error for a kind of message that the dialect has no words for."""
+        what = type(message).__name__.lower()
+        return ConversionError(
+            f"{self.id} has no way to say a {what}" + (f" {message.method}" if message.method else ""),
+            hint="choose a target that has one",
+        )
+
+    @cached_property
+    def _checks(self) -> dict[str, SchemaCheck]:
+        return {}
+
+    @property
+    def _folder(self) -> str:
+        return self.id.replace("/", "-")
+
+    @cached_property
+    def _documents(self) -> dict[str, Document]:
+        return _read_folder(self._folder)
+
+    @cached_property
+    def _resources(self) -> dict[str, object]:
+        folders = [self._documents, *(_read_folder(name) for name in self.borrows)]
+        return {d.value["$id"]: d.value for folder in folders for d in folder.values()}
+
+
+def _read_folder(name: str) -> dict[str, Document]:
+    paths = sorted((_SCHEMAS / name).glob("*.json"))
+    return {path.name: parse(path.read_bytes()) for path in paths}

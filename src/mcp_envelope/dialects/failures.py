@@ -1,0 +1,134 @@
+"""JSON-RPC errors, and MCP results marked ``isError``, as failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from mcp_envelope.core import codes
+from mcp_envelope.core.document import Document, build
+from mcp_envelope.core.message import Fault
+
+from .calls import text_content
+from .reader import Reader
+from .writer import Writer
+
+TOOL_FAILED: Final = "EXECUTION_FAILED"
+#: The number of what has no canonical code.
+UNNUMBERED: Final = codes.TABLE[TOOL_FAILED].jsonrpc
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """How a dialect numbers its errors.
+
+    ``of`` gives the number that a code gets, None where it does not become an error object;
+    ``meaning`` the code that a number stands for by itself.
+    """
+
+    of: Callable[[str | None], int | None]
+    meaning: Callable[[object], str | None]
+
+
+def read_error(reader: Reader, base: str, numbers: Numbers) -> tuple[Fault, ...]:
+    """The fault of a JSON-RPC error object.
+
+    A number that the code alone would not bring back stays among the extras.
+    """
+    error, data = base + "/error", base + "/error/data"
+    found = reader.peek(error + "/code")
+    number = found.value if found is not None else None
+    code = numbers.meaning(number)
+    own: list[str] = []
+    said, retryable, whole = (reader.peek(data + at) for at in ("/code", "/retryable", ""))
+    reader.mark("faults", error)
+    reader.mark("faults.0.code", error + "/code")
+    if said is not None and isinstance(said.value, str) and said.value != code:
+        code = said.value
+        own.append("code")
+        reader.mark("faults.0.code", data + "/code")
+    if retryable is not None and isinstance(retryable.value, bool):
+        own.append("retryable")
+        reader.mark("faults.0.retryable", data + "/retryable")
+    details = reader.object_without_ours(data, "faults.0.details", *own)
+    if details is not None and details.is_object and not len(details) and len(whole or ()):
+        details = None
+    if numbers.of(code) == number:
+        reader.take(error + "/code")
+    message = reader.text(error + "/message", "faults.0.message") or ""
+    again = retryable.value if "retryable" in own and retryable is not None else None
+    return (Fault(code=code, message=message, details=details, retryable=again),)
+
+
+def write_error(writer: Writer, base: str, numbers: Numbers) -> None:
+    """Write the first fault as an error object; say so where that is not all."""
+    error = base + "/error"
+    first: Fault = writer.get("faults")[0]
+    own = writer.extra(error + "/code")
+    number = own.value if own is not None else numbers.of(first.code)
+    if own is None:
+        number = UNNUMBERED if number is None else number
+        writer.put(error + "/code", number)
+    writer.put(error + "/message", first.message)
+    added: dict[str, object] = {}
+    if first.code is not None and numbers.meaning(number) != first.code:
+        added["code"] = first.code
+    if first.retryable is not None:
+        added["retryable"] = first.retryable
+    if first.details is not None and not first.details.is_object:
+        writer.put(error + "/data", first.details)  # no room beside it for code and retryable
+        again = replace(first, code=numbers.meaning(number), retryable=None)
+    else:
+        members = first.details.members() if first.details is not None else {}
+        if first.details is not None or added:
+            writer.put(error + "/data", build({**members, **added}))
+        again = replace(first, code=first.code or numbers.meaning(number))
+    writer.read_back((again,))
+
+
+def error_place(document: Any, base: str = "") -> str | None:
+    """Where an error object has room for what else there is to say, if it has."""
+    data = document.get("data", {}) if isinstance(document, dict) else {}
+    return base + "/error/data" if isinstance(data, dict) else None
+
+
+def read_tool_failure(reader: Reader, base: str) -> dict[str, Any]:
+    """The fields of a result that is marked ``isError``: its text, and what else it holds."""
+    result = base + "/result"
+    reader.take(result + "/isError")
+    content = reader.peek(result + "/content")
+    message = _text_of(content.value if content is not None else None)
+    payload = reader.take(result + "/structuredContent", "payload")
+    if payload is None and reader.verbatim:  # the text says no more than the message
+        reader.take(result + "/content")
+    elif payload is None:
+        payload = reader.take(result + "/content", "payload")
+    elif content == text_content(message):
+        reader.take(result + "/content")
+    reader.mark("faults", result + "/content")
+    return {"faults": (Fault(code=TOOL_FAILED, message=message),), "payload": payload}
+
+
+def write_tool_failure(writer: Writer, base: str) -> None:
+    """Write a failure as a result that is marked ``isError``."""
+    result = base + "/result"
+    faults: tuple[Fault, ...] = writer.get("faults")
+    first = faults[0]
+    payload: Document | None = writer.get("payload")
+    writer.put(result + "/isError", True, "payload")
+    if payload is not None and type(payload.value) is list and _text_of(payload.value) == first.message:
+        writer.put(result + "/content", payload)
+    else:
+        writer.put(result + "/structuredContent", payload)
+        if payload is None:
+            writer.verbatim()
+        if not writer.has_extra(result + "/content"):
+            writer.put(result + "/content", text_content(first.message))
+    writer.read_back((Fault(code=TOOL_FAILED, message=first.message),))
+
+
+def _text_of(content: object) -> str:
+    blocks = content if isinstance(content, list) else []
+    texts = [b.get("text") for b in blocks if isinstance(b, dict) and b.get("type") == "text"]
+    return "\n".join(text for text in texts if isinstance(text, str))

@@ -1,0 +1,167 @@
+"""``jsonrpc/2.0``: the strict JSON-RPC envelope with tool I/O and canonical errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from mcp_envelope.core import codes
+from mcp_envelope.core.document import Document, build
+from mcp_envelope.core.message import Failure, Message, Request, Success
+from mcp_envelope.core.ports import Filling
+
+from .base import SchemaDialect
+from .calls import TOOL_CALL, read_call, told_by, write_call
+from .failures import UNNUMBERED, Numbers, error_place, read_error, write_error
+from .reader import Reader
+from .writer import Writer
+
+_REQUEST: Final = {"": "jsonrpc/2.0", "/params": "mcp.params"}
+_ANSWER: Final = {"": "jsonrpc/2.0", "/error": "mcp.error"}
+_RESULT_META: Final = "/result/_meta"
+
+
+def _number(code: str | None) -> int | None:
+    row = codes.TABLE.get(code) if code is not None else None
+    return row.jsonrpc if row is not None else UNNUMBERED
+
+
+_NUMBERS: Final = Numbers(of=_number, meaning=codes.by_jsonrpc)
+
+
+class JsonRpc(SchemaDialect):
+    """The envelopes of seed 001. Open places: ``params._meta``, ``result._meta`` and
+    ``error.data``, where those are objects."""
+
+    id: ClassVar[str] = "jsonrpc/2.0"
+    parts: ClassVar[Mapping[str, str]] = {
+        "request": "envelope.schema.json",
+        "response": "response.schema.json",
+        "tool_io": "tool_io.schema.json",
+    }
+    records: ClassVar[frozenset[str]] = frozenset({"tool_io"})
+
+    def detect(self, value: object) -> str | None:
+        """A JSON-RPC object is ours if its id is a string and nothing in it is MCP's own."""
+        if not isinstance(value, dict) or "jsonrpc" not in value:
+            return None
+        if not isinstance(value.get("id"), str):
+            return None
+        if "method" in value:
+            params = value.get("params")
+            return None if not isinstance(params, dict) or _names_mcp(params) else "request"
+        result = value.get("result")
+        if "error" in value or (isinstance(result, dict) and "tool" in result):
+            return "response"
+        return None
+
+    def read(self, document: Document, part: str) -> Message:
+        value = document.value
+        if part == "request":
+            reader = Reader(document, part, _REQUEST, open_place="/params/_meta")
+            reader.take("/jsonrpc")
+            return reader.message(Request, id=reader.value("/id", "id"), **read_call(reader))
+        if "error" in value:
+            reader = Reader(document, part, _ANSWER, open_place=error_place(value["error"]))
+            reader.take("/jsonrpc")
+            faults = read_error(reader, "", _NUMBERS)
+            return reader.message(Failure, id=reader.value("/id", "id"), faults=faults)
+        result = value["result"]
+        place = _RESULT_META if isinstance(result, dict) else None
+        reader = Reader(document, part, _ANSWER, open_place=place)
+        reader.take("/jsonrpc")
+        return _read_result(reader, result)
+
+    def write(self, message: Message, filling: Filling) -> Writer:
+        if isinstance(message, Request) and not message.proposal:
+            writer = Writer(message, _REQUEST, filling, open_place="/params/_meta")
+            writer.put("/jsonrpc", "2.0")
+            writer.text_id("/id")
+            writer.need("/method", "method", "method")
+            write_call(writer)
+            if message.meta is None and (message.arguments is None and message.target is None):
+                writer.fill("/params", "params", {})
+            return writer
+        if isinstance(message, Failure):
+            details = message.faults[0].details
+            open_place = "/error/data" if details is None or details.is_object else None
+            writer = Writer(message, _ANSWER, filling, open_place=open_place)
+            writer.put("/jsonrpc", "2.0")
+            _write_failure(writer)
+            return writer
+        if not isinstance(message, Success):
+            raise self.no_meaning(message)
+        is_tool = message.method == TOOL_CALL
+        is_object = message.payload is not None and message.payload.is_object
+        place = _RESULT_META if is_tool or is_object else None
+        writer = Writer(message, _ANSWER, filling, open_place=place)
+        writer.put("/jsonrpc", "2.0")
+        writer.text_id("/id")
+        _write_result(writer, message, is_tool=is_tool)
+        return writer
+
+
+def _names_mcp(params: Mapping[str, Any]) -> bool:
+    meta = params.get("_meta")
+    return isinstance(meta, dict) and any(k.startswith("io.modelcontextprotocol/") for k in meta)
+
+
+def _read_result(reader: Reader, result: Any) -> Message:
+    fields: dict[str, Any] = {"id": reader.value("/id", "id")}
+    if "_meta" in result if isinstance(result, dict) else False:
+        fields["meta"] = reader.meta(_RESULT_META)
+    is_tool = isinstance(result, dict) and isinstance(result.get("tool"), str) and "output" in result
+    if not is_tool:
+        fields["payload"] = reader.object_without_ours("/result", "payload", "_meta")
+        return reader.message(Success, method=told_by(result), **fields)
+    fields["method"] = TOOL_CALL
+    fields["target"] = reader.text("/result/tool", "target")
+    fields["arguments"] = reader.take("/result/input", "arguments")
+    output = reader.take("/result/output", "payload")
+    if output is not None and _is_wrapped(output.value) and not reader.verbatim:
+        output = output["content"]
+        reader.mark("payload", "/result/output/content")
+    return reader.message(Success, payload=output, **fields)
+
+
+def _is_wrapped(output: Any) -> bool:
+    """Whether an output is ``{"content": …}`` around a payload that is no object."""
+    return list(output) == ["content"] and not isinstance(output["content"], dict)
+
+
+def _write_result(writer: Writer, message: Success, *, is_tool: bool) -> None:
+    if not is_tool:
+        writer.null_or("/result", message.payload, required=True)
+        payload = message.payload
+        if payload is not None and payload.is_object:
+            writer.place(_RESULT_META, "meta")
+        told = told_by(payload.value) if payload is not None else None
+        writer.drop("method") if message.method == told else None
+        return
+    writer.drop("method")
+    writer.need("/result/tool", "target", "tool")
+    arguments = message.arguments
+    if arguments is None or not arguments.is_object:
+        writer.fill("/result/input", "input", {})
+        writer.inexact("arguments") if arguments is not None else None
+    else:
+        writer.put("/result/input", arguments, "arguments")
+    payload = message.payload
+    writer.place(_RESULT_META, "meta")
+    if payload is None:
+        writer.fill("/result/output", "payload", {})
+        return
+    output = payload if payload.is_object else build({"content": payload})
+    writer.put("/result/output", output, "payload")
+    if payload.is_object and _is_wrapped(payload.value):
+        writer.verbatim()
+
+
+def _write_failure(writer: Writer) -> None:
+    identity = writer.get("id")
+    if identity is None:
+        writer.put("/id", Document.of(None), "id")  # the request's id was unusable
+    else:
+        writer.text_id("/id")
+    writer.drop("method") if writer.message.method == TOOL_CALL else None
+    write_error(writer, "", _NUMBERS)

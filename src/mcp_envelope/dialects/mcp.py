@@ -1,0 +1,156 @@
+"""``mcp``: plain Model Context Protocol, as clients and servers speak it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from mcp_envelope.core import codes
+from mcp_envelope.core.answers import RESULT_IS_ERROR, UPSTREAM_OWN
+from mcp_envelope.core.document import Document
+from mcp_envelope.core.message import Event, Failure, Message, Request, Success
+from mcp_envelope.core.ports import Filling
+
+from .base import SchemaDialect
+from .calls import TOOL_CALL, read_call, read_result, write_call, write_result
+from .failures import (
+    Numbers,
+    error_place,
+    read_error,
+    read_tool_failure,
+    write_error,
+    write_tool_failure,
+)
+from .reader import Reader
+from .writer import Writer
+
+NAMESPACES: Final = {"": "mcp", "/params": "mcp.params", "/result": "mcp.result", "/error": "mcp.error"}
+
+
+def _number(code: str | None) -> int | None:
+    """The number of a code, None where MCP wants a result marked ``isError`` instead."""
+    row = codes.TABLE.get(code) if code is not None else None
+    if row is None or row.mcp_later.answer in (RESULT_IS_ERROR, UPSTREAM_OWN):
+        return None
+    # Codes that the MCP door says without a message still need one in a file.
+    return row.mcp_later.code if row.mcp_later.code is not None else row.jsonrpc
+
+
+NUMBERS: Final = Numbers(of=_number, meaning=codes.by_jsonrpc)
+
+
+class Mcp(SchemaDialect):
+    """MCP's JSON-RPC messages. Open places: ``params._meta``, ``result._meta``, ``error.data``."""
+
+    id: ClassVar[str] = "mcp"
+    parts: ClassVar[Mapping[str, str]] = {
+        "request": "request.schema.json",
+        "notification": "notification.schema.json",
+        "response": "response.schema.json",
+        "error": "error.schema.json",
+    }
+
+    def detect(self, value: object) -> str | None:
+        if not isinstance(value, dict) or "jsonrpc" not in value:
+            return None
+        return part_of(value)
+
+    def read(self, document: Document, part: str) -> Message:
+        value = document.value
+        place = open_place(value)
+        reader = Reader(document, part, NAMESPACES, open_place=place)
+        reader.take("/jsonrpc")
+        return read_message(reader, value)
+
+    def write(self, message: Message, filling: Filling) -> Writer:
+        writer = Writer(message, NAMESPACES, filling, open_place=place_for(message))
+        writer.put("/jsonrpc", "2.0")
+        if isinstance(message, Request) and message.proposal or (
+            isinstance(message, Event) and message.name != "notification"
+        ):
+            raise self.no_meaning(message)
+        write_message(writer)
+        return writer
+
+
+def part_of(value: Mapping[str, Any]) -> str:
+    """Which part of MCP a JSON-RPC object looks like."""
+    if "method" in value:
+        return "request" if "id" in value else "notification"
+    return "error" if "error" in value else "response"
+
+
+def open_place(value: Mapping[str, Any], base: str = "") -> str | None:
+    """The open place of a JSON-RPC message."""
+    if "method" in value:
+        params = value.get("params", {})
+        return base + "/params/_meta" if isinstance(params, dict) else None
+    if "error" in value:
+        return error_place(value["error"], base)
+    return base + "/result/_meta" if isinstance(value.get("result"), dict) else None
+
+
+def place_for(message: Message, base: str = "") -> str | None:
+    """The open place that a message will have once it is written."""
+    if isinstance(message, (Request, Event)):
+        return base + "/params/_meta"
+    if isinstance(message, Failure) and writes_error(message):
+        details = message.faults[0].details
+        return base + "/error/data" if details is None or details.is_object else None
+    return base + "/result/_meta"
+
+
+def read_message(reader: Reader, value: Mapping[str, Any], base: str = "", **known: Any) -> Message:
+    """The message of a JSON-RPC object at ``base``; ``known`` are fields from around it."""
+    identity = {"id": reader.value(base + "/id", "id")}
+    if "method" in value:
+        call = read_call(reader, base)
+        if "id" in value or known.get("proposal"):
+            return reader.message(Request, **identity, **known, **call)
+        call["payload"] = call.pop("arguments", None)
+        reader.mark("payload", base + "/params")
+        return reader.message(Event, name="notification", **known, **call)
+    method = known.pop("method", None)
+    if "error" in value:
+        faults = read_error(reader, base, NUMBERS)
+        return reader.message(Failure, **identity, faults=faults, method=method, **known)
+    fields = read_result(reader, base, method)
+    if value.get("result", {}).get("isError") is True:
+        failure = {"meta": fields["meta"], "method": TOOL_CALL, **read_tool_failure(reader, base)}
+        return reader.message(Failure, **identity, **known, **failure)
+    return reader.message(Success, **identity, **known, **fields)
+
+
+def writes_error(message: Failure) -> bool:
+    """Whether a failure becomes an error object; else it is a result marked ``isError``."""
+    own = any(key == "mcp.error#/code" for key in message.extras)
+    return own or NUMBERS.of(message.faults[0].code) is not None
+
+
+def write_message(writer: Writer, base: str = "") -> None:
+    """Put a message's fields into a JSON-RPC object at ``base``."""
+    message = writer.message
+    if isinstance(message, Event):
+        writer.put(base + "/method", message.method, "method", "name")
+        writer.put(base + "/params", message.payload, "payload")
+        writer.place(base + "/params/_meta", "meta")
+        return
+    if isinstance(message, Request):
+        if message.proposal:
+            writer.drop("id") if message.id is None else None
+        else:
+            writer.need(base + "/id", "id", "id")
+        write_call(writer, base)
+        return
+    if isinstance(message, Failure) and writes_error(message):
+        writer.place(base + "/id", "id")
+        writer.drop("method") if message.method == TOOL_CALL else None
+        write_error(writer, base, NUMBERS)
+        return
+    writer.need(base + "/id", "id", "id")
+    if isinstance(message, Failure):
+        write_tool_failure(writer, base)
+        writer.drop("method") if message.method == TOOL_CALL else None
+        writer.place(base + "/result/_meta", "meta")
+    else:
+        write_result(writer, base)

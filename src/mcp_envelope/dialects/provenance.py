@@ -1,0 +1,282 @@
+"""``provenance/0.1``: ``mcp.request.v0.1`` and ``mcp.envelope.v0.1`` with its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+from mcp_envelope.core import codes
+from mcp_envelope.core.document import Document
+from mcp_envelope.core.errors import Problem
+from mcp_envelope.core.message import Event, Failure, Fault, Message, Request, Success
+from mcp_envelope.core.ports import Filling
+from mcp_envelope.core.provenance import (
+    artifact_problem,
+    digest_problem,
+    method_id_problem,
+    record_problems,
+)
+
+from .base import SchemaDialect
+from .calls import TOOL_CALL
+from .reader import Reader
+from .writer import Writer
+
+ENVELOPE: Final = "mcp.envelope.v0.1"
+REQUEST: Final = "mcp.request.v0.1"
+_NAMESPACES: Final = {"": "provenance/0.1", "/params": "provenance.params"}
+_META: Final = "/params/_meta"
+_HINTS: Final = "/meta/schema_hints"
+_LONGEST: Final = {"code": 200, "message": 2000}
+_FAMILIES: Final = {
+    "mcp.request.": "request",
+    "mcp.envelope.": "response",
+    "prov.record.": "record",
+    "artifact.ref.": "artifact_ref",
+    "artifact.": "artifact",
+    "evidence.": "evidence",
+}
+
+
+class Provenance(SchemaDialect):
+    """The formats of seed 000. Open places: ``params._meta`` of a request whose params are an
+    object, and ``meta.schema_hints``, which holds short strings only."""
+
+    id: ClassVar[str] = "provenance/0.1"
+    parts: ClassVar[Mapping[str, str]] = {
+        "request": "mcp.request.schema.v0.1.json",
+        "response": "mcp.envelope.schema.v0.1.json",
+        "record": "prov.record.schema.v0.1.json",
+        "artifact": "artifact.schema.v0.1.json",
+        "artifact_ref": "artifact.ref.schema.v0.1.json",
+        "evidence": "evidence.schema.v0.1.json",
+        "digest": "digest.schema.v0.1.json",
+        "capabilities": "prov-capabilities.schema.v0.1.json",
+    }
+    records: ClassVar[frozenset[str]] = frozenset(parts) - {"request", "response"}
+
+    def detect(self, value: object) -> str | None:
+        if not isinstance(value, dict):
+            return None
+        version = value.get("schema_version")
+        if isinstance(version, str):
+            return next((p for start, p in _FAMILIES.items() if version.startswith(start)), None)
+        schema = value.get("schema")
+        known = isinstance(schema, str) and schema.startswith("prov-capabilities@")
+        return "capabilities" if known else None
+
+    def version_problem(self, value: Any, part: str) -> Problem | None:
+        served = {"request": REQUEST, "response": ENVELOPE, "record": "prov.record.v0.1"}.get(part)
+        version = value.get("schema_version") if isinstance(value, dict) else None
+        if served is None or not isinstance(version, str) or version == served:
+            return None
+        if not version.startswith(served.rpartition(".v")[0] + ".v"):
+            return None
+        message = f"{version[:60]} is not supported; {served} is"
+        hint = f"send {served}, or wrap it as a legacy payload"
+        return Problem("/schema_version", "provenance/0.1 schema_version", message, hint)
+
+    def refusals(self, value: Any, part: str) -> list[Problem]:
+        result = value.get("result") if part == "response" else None
+        if not isinstance(result, dict) or result.get("schema_version") != ENVELOPE:
+            return []
+        message = "the result is itself an envelope; envelopes are never nested"
+        return [Problem("/result", "provenance/0.1 no-nesting", message, "return it unchanged")]
+
+    def faults(self, value: Any, part: str) -> list[Problem]:
+        if part == "response":
+            record = value.get("provenance")
+            return record_problems(record, "/provenance") if record is not None else []
+        if part == "record":
+            return record_problems(value)
+        if part in ("artifact", "artifact_ref"):
+            found = artifact_problem(value)
+        elif part == "digest":
+            found = digest_problem(value)
+        else:
+            return _listed_problems(value, part)
+        return [found] if found is not None else []
+
+    def read(self, document: Document, part: str) -> Message:
+        return _read_request(document) if part == "request" else _read_envelope(document)
+
+    def write(self, message: Message, filling: Filling) -> Writer:
+        if isinstance(message, Event) or (isinstance(message, Request) and message.proposal):
+            raise self.no_meaning(message)
+        if isinstance(message, Request):
+            if message.method not in (None, TOOL_CALL):
+                raise self.no_meaning(message)
+            return _write_request(message, filling)
+        writer = Writer(message, _NAMESPACES, filling, open_place=_HINTS, flat=True)
+        writer.put("/schema_version", ENVELOPE)
+        _write_meta(writer)
+        if isinstance(message, Success):
+            writer.null_or("/result", message.payload, required=True)
+        elif isinstance(message, Failure):
+            writer.null_or("/result", message.payload, required=False)
+            _write_faults(writer, message)
+        return writer
+
+
+def _listed_problems(value: Any, part: str) -> list[Problem]:
+    found: list[Problem | None] = []
+    if part == "request":
+        refs = value["artifacts"]
+        found = [artifact_problem(ref, f"/artifacts/{i}") for i, ref in enumerate(refs)]
+    elif part == "capabilities":
+        for name in ("implements", "optional"):
+            methods = value.get(name, [])
+            found += [method_id_problem(m, f"/{name}/{i}") for i, m in enumerate(methods)]
+    return [problem for problem in found if problem is not None]
+
+
+# -- requests ----------------------------------------------------------------------------
+
+
+def _read_request(document: Document) -> Message:
+    params = document.value["params"]
+    reader = Reader(
+        document, "request", _NAMESPACES, open_place=_META if type(params) is dict else None
+    )
+    reader.take("/schema_version")
+    fields: dict[str, Any] = {
+        "method": TOOL_CALL,
+        "target": reader.text("/tool/name", "target"),
+        "id": reader.text("/request_id", "id"),
+        "time": reader.text("/time", "time"),
+    }
+    meta = reader.peek(_META)
+    if meta is not None and meta.is_object:
+        fields["meta"] = reader.meta(_META)
+        fields["arguments"] = reader.object_without_ours("/params", "arguments", "_meta")
+    else:
+        fields["arguments"] = reader.take("/params", "arguments")
+    return reader.message(Request, **fields)
+
+
+def _write_request(message: Request, filling: Filling) -> Writer:
+    arguments = message.arguments
+    is_object = arguments is None or arguments.is_object
+    writer = Writer(message, _NAMESPACES, filling, open_place=_META if is_object else None)
+    writer.put("/schema_version", REQUEST)
+    writer.drop("method")
+    writer.need("/tool/name", "target", "tool")
+    if arguments is None:
+        writer.fill("/params", "params", {})
+    elif is_object and "_meta" in arguments and not writer.at_home:
+        # Here ``_meta`` is the adapter's; an argument of that name would be taken for it.
+        writer.put("/params", arguments.without("_meta"), "arguments")
+        writer.inexact("arguments", *writer.parts_of("arguments", "_meta"))
+    else:
+        writer.put("/params", arguments, "arguments")
+    if is_object:
+        writer.place(_META, "meta")
+    writer.fill("/artifacts", "artifacts", [])
+    if writer.get("id") is not None:
+        writer.text_id("/request_id")
+    writer.place("/time", "time")
+    return writer
+
+
+# -- envelopes ---------------------------------------------------------------------------
+
+
+def _read_envelope(document: Document) -> Message:
+    reader = Reader(document, "response", _NAMESPACES, open_place=_HINTS, flat=True)
+    reader.take("/schema_version")
+    fields: dict[str, Any] = {
+        "method": TOOL_CALL,
+        "id": reader.text("/meta/request_id", "id"),
+        "duration_ms": reader.value("/meta/duration_ms", "duration_ms"),
+    }
+    name = reader.peek("/provenance/tool/name")
+    if name is not None:
+        fields["target"] = name.value
+        reader.mark("target", "/provenance/tool/name")
+    result = reader.take("/result", "payload")
+    errors = reader.peek("/errors")
+    if errors is None or not errors.value:
+        return reader.message(Success, payload=result, completes=_completes, **fields)
+    partial = None if result is None or result.value is None else result
+    reader.take("/errors")
+    reader.mark("faults", "/errors")
+    faults = tuple(_read_fault(reader, i, entry) for i, entry in enumerate(errors.elements()))
+    return reader.message(Failure, payload=partial, faults=faults, completes=_completes, **fields)
+
+
+def _completes(name: str, native: Any, carried: Any) -> bool:
+    if name == "method":  # an envelope says nothing of methods; tools are only the usual case
+        return True
+    if name == "duration_ms":
+        return native is None or round(carried) == native
+    if name == "faults":
+        mine = [(f.code, f.message) for f in native]
+        return mine == [_shortened(f) for f in carried]
+    return Reader.completes(name, native, carried)
+
+
+def _read_fault(reader: Reader, index: int, entry: Document) -> Fault:
+    members = entry.members()
+    code, retryable = members.pop("code").value, members.pop("retryable", None)
+    text, details = members.pop("message").value, members.pop("details", None)
+    for name in ("code", "message", "details", "retryable"):
+        reader.mark(f"faults.{index}.{name}", f"/errors/{index}/{name}")
+    reader.mark(f"faults.{index}", f"/errors/{index}")
+    reader.keep({f"/errors/{index}/{name}": part for name, part in members.items()})
+    return Fault(
+        code=codes.by_provenance(code) or code,
+        message=text,
+        details=details,
+        retryable=retryable.value if retryable is not None else None,
+    )
+
+
+def _write_meta(writer: Writer) -> None:
+    message = writer.message
+    writer.drop("method") if message.method == TOOL_CALL else None
+    record = writer.extra("/provenance")
+    tool = record.value.get("tool", {}) if record is not None and record.is_object else {}
+    if tool.get("name") is not None and tool["name"] == message.target:
+        writer.drop("target")
+    if writer.get("id") is not None:
+        writer.text_id("/meta/request_id")
+    duration = writer.get("duration_ms")
+    if duration is not None:
+        writer.put("/meta/duration_ms", max(round(duration), 0), "duration_ms")
+        if round(duration) != duration:
+            writer.inexact("duration_ms")
+
+
+def _write_faults(writer: Writer, message: Failure) -> None:
+    entries, again = [], []
+    for fault in message.faults:
+        code, text = _shortened(fault)
+        entry: dict[str, object] = {"code": _own_code(code), "message": text}
+        flat = fault.details is not None and _is_flat(fault.details)
+        if flat:
+            entry["details"] = fault.details
+        if fault.retryable is not None:
+            entry["retryable"] = fault.retryable
+        entries.append(entry)
+        again.append(
+            replace(fault, code=code, message=text, details=fault.details if flat else None)
+        )
+    writer.put("/errors", entries)
+    writer.read_back(tuple(again))
+
+
+def _shortened(fault: Fault) -> tuple[str, str]:
+    code = fault.code or "EXECUTION_FAILED"
+    return code[: _LONGEST["code"]], fault.message[: _LONGEST["message"]] or "unknown"
+
+
+def _own_code(code: str) -> str:
+    row = codes.TABLE.get(code)
+    return row.provenance if row is not None else code
+
+
+def _is_flat(details: Document) -> bool:
+    return details.is_object and not any(
+        isinstance(part, (dict, list)) for part in details.value.values()
+    )

@@ -1,0 +1,164 @@
+"""``tool/1.0``: versioned request and response envelopes for tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+from mcp_envelope.core import codes
+from mcp_envelope.core.document import Document
+from mcp_envelope.core.errors import Problem
+from mcp_envelope.core.message import Failure, Fault, Message, Request, Success
+from mcp_envelope.core.ports import Filling
+
+from .base import SchemaDialect
+from .calls import TOOL_CALL, speaks_of_tools
+from .reader import Reader
+from .writer import Writer
+
+_NAMESPACES: Final = {"": "tool/1.0"}
+_OPEN: Final = "/metadata"
+_VERSION: Final = re.compile(r"([0-9]+)\.[0-9]+\.[0-9]+")
+SERVED: Final = "1.x (ours is 1.0.0)"
+
+
+class Tool(SchemaDialect):
+    """The tool envelopes of seed 004. Open place: ``metadata``, on both sides."""
+
+    id: ClassVar[str] = "tool/1.0"
+    parts: ClassVar[Mapping[str, str]] = {
+        "request": "request.schema.json",
+        "response": "response.schema.json",
+    }
+
+    def detect(self, value: object) -> str | None:
+        if not isinstance(value, dict) or "version" not in value:
+            return None
+        if "status" in value:
+            return "response"
+        return "request" if "tool" in value else None
+
+    def version_problem(self, value: Any, part: str) -> Problem | None:
+        version = value.get("version") if isinstance(value, dict) else None
+        found = _VERSION.fullmatch(version) if isinstance(version, str) else None
+        if found is None or found[1] == "1":
+            return None
+        message = f"version {version[:40]} is not served; versions served: {SERVED}"
+        return Problem("/version", "tool/1.0 version", message, "send a 1.x envelope")
+
+    def read(self, document: Document, part: str) -> Message:
+        reader = Reader(document, part, _NAMESPACES, open_place=_OPEN)
+        known = {"id": reader.text("/id", "id"), "time": reader.text("/timestamp", "time")}
+        if part == "request":
+            return reader.message(
+                Request,
+                **known,
+                method=TOOL_CALL,
+                target=reader.text("/tool", "target"),
+                arguments=reader.take("/payload", "arguments"),
+                trace_id=reader.text("/trace_id", "trace_id"),
+                auth=reader.take("/auth", "auth"),
+            )
+        known |= {"method": TOOL_CALL, "duration_ms": reader.value("/duration_ms", "duration_ms")}
+        status = document.value["status"]["code"]
+        reader.take("/status/code")
+        output = reader.take("/output", "payload")
+        if status in ("success", "accepted"):
+            return reader.message(
+                Success,
+                **known,
+                payload=output,
+                accepted=status == "accepted",
+            )
+        faults = _read_faults(reader, retry=status == "retry")
+        return reader.message(Failure, **known, payload=output, faults=faults)
+
+    def write(self, message: Message, filling: Filling) -> Writer:
+        if not speaks_of_tools(message) or not isinstance(message, (Request, Success, Failure)):
+            raise self.no_meaning(message)
+        writer = Writer(message, _NAMESPACES, filling, open_place=_OPEN)
+        writer.text_id("/id")
+        writer.fill("/version", "version")
+        writer.need("/timestamp", "time", "timestamp")
+        writer.drop("method")
+        if isinstance(message, Request):
+            if message.proposal:
+                raise self.no_meaning(message)
+            _write_request(writer, message)
+            return writer
+        writer.place("/duration_ms", "duration_ms")
+        writer.place("/output", "payload")
+        if isinstance(message, Success):
+            writer.put("/status/code", "accepted" if message.accepted else "success", "accepted")
+        else:
+            _write_faults(writer, message)
+        return writer
+
+
+def _write_request(writer: Writer, message: Request) -> None:
+    writer.need("/tool", "target", "tool")
+    arguments = message.arguments
+    if arguments is None or not arguments.is_object:
+        writer.fill("/payload", "payload", {})
+        if arguments is not None:
+            writer.inexact("arguments")
+    else:
+        writer.put("/payload", arguments, "arguments")
+    writer.place("/trace_id", "trace_id")
+    writer.place("/auth", "auth")
+
+
+def _read_faults(reader: Reader, *, retry: bool) -> tuple[Fault, ...]:
+    errors = reader.peek("/errors")
+    entries = errors.elements() if errors is not None else []
+    if not entries:
+        reader.mark("faults", "/status")
+        message = reader.text("/status/message") or ""
+        return (Fault(code=None, message=message, retryable=retry),)
+    faults = []
+    for index, entry in enumerate(entries):
+        members = entry.members()
+        code, detail = members.pop("code", None), members.pop("detail", None)
+        text = members.pop("message")
+        place = f"/errors/{index}"
+        reader.mark(f"faults.{index}", place)
+        reader.mark(f"faults.{index}.details", place + "/detail")
+        reader.mark(f"faults.{index}.code", place + "/code")
+        reader.keep({f"/errors/{index}/{name}": part for name, part in members.items()})
+        faults.append(
+            Fault(
+                code=code.value if code is not None else None,
+                message=text.value,
+                details=detail,
+                retryable=retry if index == 0 else None,
+            )
+        )
+    if len(faults) > 1 or faults[0].code is not None or faults[0].details is not None:
+        reader.take("/errors")
+    return tuple(faults)
+
+
+def _write_faults(writer: Writer, message: Failure) -> None:
+    first = message.faults[0]
+    row = codes.TABLE.get(first.code or "")
+    retry = first.retryable if first.retryable is not None else bool(row and row.retry)
+    writer.put("/status/code", "retry" if retry else "error")
+    if not writer.at_home and row is not None:
+        writer.fill("/status/http", "http", row.http)
+    entries: list[dict[str, object]] = []
+    again: list[Fault] = []
+    for fault in message.faults:
+        detail = fault.details if fault.details is not None and fault.details.is_object else None
+        said = retry if fault is first else None
+        again.append(replace(fault, details=detail, retryable=said))
+        entry = {"message": fault.message, "code": fault.code, "detail": detail}
+        entries.append({name: part for name, part in entry.items() if part is not None})
+    if not writer.has_extra("/errors"):
+        plain = len(entries) == 1 and len(entries[0]) == 1
+        if not plain:
+            writer.put("/errors", entries)
+        elif first.message:
+            writer.put("/status/message", first.message)
+    writer.read_back(tuple(again))

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""The whole suite: the check on the oldest Python, the fast tests on the newer ones, the docs.
+
+Usage::
+
+    python3 tools/ci.py
+
+Environments are made under .venvs. A Python that is not on this machine is said and left out;
+where CI=true it is a failure.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import environments
+import interpreters
+from check import PARTS, check
+from steps import Steps
+
+OLDEST, *NEWER = [(3, 11), (3, 12), (3, 13)]
+
+
+def main(words: list[str]) -> int:
+    """Run the suite; it takes no options, so that there is one suite."""
+    if words:
+        print(__doc__)
+        return 0 if words in (["-h"], ["--help"]) else 2
+    steps = Steps()
+    for version in (OLDEST, *NEWER):
+        name = f"{version[0]}.{version[1]}"
+        try:
+            found = interpreters.find(version)
+        except interpreters.MissingPythonError as error:
+            steps.missing(f"Python {name}", str(error))
+            continue
+        place = environments.KEPT / name
+        if version == OLDEST:
+            python = environments.ready(place, found, ("dev",))
+            check(steps, python, list(PARTS), fix=False, pytest=[])
+            steps.tests("README and package, installed", python, ["-m", "install and not slow"])
+        else:
+            python = environments.ready(place, found, ("test", "peers"))
+            steps.tests(f"fast tests on {name}", python, [])
+    return steps.finish()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

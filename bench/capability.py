@@ -3,8 +3,9 @@
     python bench/capability.py [--rounds N] [--json] [--check]
 
 Every shape of pattern is asked about kinds that it allows (hit) and kinds that it does not (miss,
-the common case, since what is not granted is denied), each given as text, as a `Kind`, and as text
-that goes through `Kind.parse` first. Rounds are interleaved; the figures are medians over the
+the common case, since what is not granted is denied), each given as text, which the decision then
+reads, and as a `Kind`. The bounds are for these two; `parse` shows what building a `Kind` from the
+text first would cost altogether. Rounds are interleaved; the figures are medians over the
 rounds, in microseconds of CPU time per decision, the loop included. Within a round no kind comes
 twice.
 """
@@ -46,7 +47,7 @@ SHAPES: dict[str, tuple[str, str, str, str, float]] = {
         "file:///srv/data/{i}/*",
         "file:///srv/data/{i}/year/{n}.txt",
         "file:///srv/data/{i}/../{n}.txt",
-        10.0,
+        2.0,
     ),
 }
 
@@ -154,7 +155,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps({"patterns": PATTERNS, "rows": [asdict(row) for row in rows]}))
     else:
         print(_table(rows))
-    return int(options.check and any(row.microseconds > row.bound for row in rows))
+    return int(
+        options.check and any(row.given != "parse" and row.microseconds > row.bound for row in rows)
+    )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,18 @@
-"""README is run: its set-up commands in a clean copy of the tree, its tour here."""
+"""README is run: its set-up commands in a clean copy of the tree, its tour here.
+
+Called as a program, ``.venv/bin/python tests/test_readme.py`` writes into README what the
+commands of the tour print now; read the difference before you commit it.
+"""
 
 from __future__ import annotations
 
 import os
+import pty
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +20,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SETUP = re.findall(r"^```sh\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-TOUR = re.findall(r"<!-- run -->\n```console\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+TOUR_BLOCK = re.compile(r"<!-- run -->\n```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+TOUR = TOUR_BLOCK.findall(README)
+PYTHON = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 
 
 def steps_of(block: str) -> list[tuple[str, str]]:
@@ -37,15 +45,35 @@ def copy_of_the_tree(target: Path) -> Path:
     return target
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as a reader would who has this environment active, with both streams in one."""
+def shell(command: str, folder: Path) -> tuple[int, str]:
+    """Exit code and output of a command, as a reader sees them who has this environment active.
+
+    It runs at a terminal: there the command ends its lines, where a pipe gets exact bytes.
+    """
     programs = Path(sys.executable).parent
-    surroundings = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    surroundings = {
+        **os.environ,
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+    }
     surroundings.pop("PYTHONPATH", None)
-    return subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=surroundings, text=True, check=False,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        ["bash", "-c", command], cwd=folder, env=surroundings,
+        stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+    ) as process:  # fmt: skip
+        os.close(theirs)
+        output = b"".join(iter(lambda: _read(ours), b""))
+        os.close(ours)
+    return process.returncode, output.decode().replace("\r\n", "\n")
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # Linux says so when the last writer is gone
+        return b""
 
 
 def test_there_are_two_setup_commands() -> None:
@@ -65,7 +93,7 @@ def test_the_tour_prints_what_readme_shows(block: str, tmp_path: Path) -> None:
     steps = steps_of(block)
     assert steps
     for command, output in steps:
-        assert shell(command, tmp_path).stdout == output, command
+        assert shell(command, tmp_path)[1] == output, command
 
 
 def test_the_tour_has_stops() -> None:
@@ -73,12 +101,35 @@ def test_the_tour_has_stops() -> None:
     assert len(TOUR) >= 5
 
 
+@pytest.mark.parametrize("code", PYTHON)
+def test_the_python_runs(code: str) -> None:
+    """What README shows of the library runs, and its assertions hold."""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT / "src")
+
+
 @pytest.mark.install
 @pytest.mark.requires("bash", "git")
 def test_the_first_command_works_in_a_clean_clone(tmp_path: Path) -> None:
     """README's first command does its own set-up, and prints what README shows below it."""
     clone = copy_of_the_tree(tmp_path / "clone")
-    done = shell(SETUP[0], clone)
-    shown = README.split("```sh\n", 1)[1].split("```json\n", 1)[1].split("```", 1)[0]
-    assert done.returncode == 0, done.stdout
-    assert done.stdout == shown
+    code, output = shell(SETUP[0], clone)
+    ((_, shown),) = steps_of(TOUR[0])
+    assert code == 0, output
+    assert output == shown
+
+
+def rewritten(readme: str) -> str:
+    """README with the blocks of its tour as the commands print them now."""
+
+    def anew(found: re.Match[str]) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(ROOT / "examples", Path(folder) / "examples")
+            commands = [command for command, _ in steps_of(found[1])]
+            shown = [f"$ {command}\n{shell(command, Path(folder))[1]}" for command in commands]
+        return f"<!-- run -->\n```console\n{''.join(shown)}```"
+
+    return TOUR_BLOCK.sub(anew, readme)
+
+
+if __name__ == "__main__":
+    (ROOT / "README.md").write_text(rewritten(README), encoding="utf-8")

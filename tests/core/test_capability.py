@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import re
 import time
@@ -559,3 +560,21 @@ def test_matching_uses_no_regular_expressions() -> None:
     for name in ("kind.py", "capability.py", "globs.py"):
         text = (core / name).read_text(encoding="utf-8")
         assert not re.search(r"^\s*(import|from) (re|fnmatch|regex)\b", text, re.MULTILINE)
+
+
+def test_the_examples_in_the_docs_hold() -> None:
+    """Every example in docs/kinds.md gives what the page says."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "kinds.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert tried > 10
+    assert failed == 0
+
+
+def test_the_docs_name_every_rule() -> None:
+    """Every rule that an error about a kind may carry stands in docs/kinds.md."""
+    root = Path(__file__).resolve().parents[2]
+    page = (root / "docs" / "kinds.md").read_text(encoding="utf-8")
+    code = (root / "src" / "mcp_envelope" / "core" / "kind.py").read_text(encoding="utf-8")
+    rules = set(re.findall(r'"(kind/[a-z-]+)"', code))
+    assert len(rules) > 5
+    assert not {rule for rule in rules if f"`{rule}`" not in page}

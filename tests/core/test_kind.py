@@ -196,6 +196,13 @@ def test_a_kind_cannot_be_built_malformed(parts: tuple[str, ...]) -> None:
         Kind(*parts)
 
 
+def test_a_method_holds_no_colon() -> None:
+    """A METHOD with a colon would read back as another kind, so a rule of its own refuses it."""
+    with pytest.raises(EnvelopeError) as caught:
+        Kind("request", "tools/call:read_file")
+    assert caught.value.problems[0].rule == "kind/colon-in-method"
+
+
 @pytest.mark.parametrize(("method", "params", "context"), TABLE)
 def test_short_forms_are_those_of_methods_with_a_context(
     method: str, params: Payload, context: str | None

@@ -11,6 +11,7 @@ from tests.dialects.strategies import (
     allowed_types,
     holds,
     is_choice_of_members,
+    is_forbidden,
     json_type,
     member_parts,
     search,
@@ -164,7 +165,7 @@ def _other_members(part: Schema, value: dict[str, Any]) -> _Founds:
     for name in part.get("required", ()):
         yield _Found("", "required", _without(value, [name]))
     for name, schema in part.get("properties", {}).items():
-        if schema.get("not") == {}:
+        if is_forbidden(schema):
             for present in (None, "text"):
                 yield _Found(f"/{name}", "not", {**value, name: present})
     extra = part.get("additionalProperties")

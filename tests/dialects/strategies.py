@@ -68,7 +68,7 @@ def search(pattern: str, text: str) -> bool:
 def holds(condition: Schema, value: Any) -> bool:
     """Whether ``value`` meets a condition, of the few keywords that our ``if`` and ``not`` use."""
     unknown = set(condition) - {
-        "description", "type", "const", "enum", "pattern", "not", "required", "properties",
+        "title", "description", "type", "const", "enum", "pattern", "not", "required", "properties",
     }  # fmt: skip
     assert not unknown, f"conditions with {unknown} are beyond this generator"
     return (
@@ -122,8 +122,9 @@ def is_choice_of_members(branches: Sequence[Schema]) -> bool:
     return all(set(branch) == {"required"} for branch in branches)
 
 
-def _is_forbidden(parts: Sequence[Schema]) -> bool:
-    return any(part.get("not") == {} for part in parts)
+def is_forbidden(part: Schema) -> bool:
+    """Whether nothing satisfies the part: it excludes a schema that asks for nothing."""
+    return "not" in part and set(part["not"]) <= {"title", "description"}
 
 
 def member_parts(parts: Sequence[Schema], name: str) -> list[Schema]:
@@ -288,7 +289,7 @@ def _object(draw: DrawFn, parts: list[Schema]) -> dict[str, Any]:
         value = choice.members.get(name, _PRESENT)
         if value is not _PRESENT:
             drawn[name] = value
-        elif not _is_forbidden(of_member):
+        elif not any(is_forbidden(part) for part in of_member):
             if name in required or name in choice.members or draw(st.booleans()):
                 drawn[name] = _value(draw, of_member)
     if not any(part.get("additionalProperties") is False for part in parts):

@@ -1,84 +1,122 @@
 """The command line: one file a verb.
 
-A verb is a module with ``HELP`` (a line), ``EXAMPLE``, ``configure(parser)`` and
-``run(arguments, console) -> exit code``. Adding one is that file and a line in :data:`VERBS`.
+A verb is a module with ``EXAMPLE``, ``configure(parser)`` and ``run(arguments, console)``, which
+returns the exit code. Adding one is that file and a line in :data:`VERBS`. Only the module of
+the verb that was asked for is imported, so that none pays for what another one needs.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import os
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from types import ModuleType
+from typing import Final
 
-from mcp_envelope import __version__
-from mcp_envelope.core.errors import ConfigError, EnvelopeError, UsageError
+import mcp_envelope as me
 
-from .console import DOES_NOT_HOLD, UNREACHABLE, USAGE, Console
+from .arguments import HelpAsked, Parser, nearest, options_among
+from .console import DOES_NOT_HOLD, FINE, INTERRUPTED, UNREACHABLE, USAGE, Console
 
-VERBS: Final = ("validate", "convert", "wrap", "digest", "schemas", "errors")
 PROGRAM: Final = "mcp-envelope"
+#: Every verb and what it does, in the order of the help.
+VERBS: Final = {
+    "validate": "say whether an envelope is valid, and if not, what is wrong where",
+    "convert": "turn an envelope into one of another dialect, and list what did not fit",
+    "wrap": "wrap any JSON into mcp.envelope.v0.1",
+    "digest": "print the canonical form of a JSON document and its digest",
+    "schemas": "list the published JSON Schemas, print one, or write them to a folder",
+    "errors": "print the table of error codes, or explain one code",
+}
+_HELP: Final = """\
+usage: {program} VERB [ARGUMENT ...]
+
+Envelopes for MCP tool calls: check, translate, wrap, digest.
+
+verbs:
+{verbs}
+
+options:
+  -h, --help  show this help
+  --version   show the version
+
+{program} VERB --help explains a verb, with an example.
+
+exit codes: 0 fine; 1 what was looked at does not hold; 2 a mistake in the command line
+or the configuration; 3 it could not be done."""
 
 
-class _Parser(argparse.ArgumentParser):
-    """Like argparse's, but a mistake is a UsageError, so that all errors look alike."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"see {self.prog} --help")
-
-
-def parser() -> argparse.ArgumentParser:
-    """The whole parser, every verb configured: for ``--help`` and for the documentation."""
-    top = _Parser(
-        prog=PROGRAM,
-        description="Envelopes for MCP tool calls: check, translate, wrap, digest.",
-        epilog=f"{PROGRAM} VERB --help explains a verb, with an example.",
-        allow_abbrev=False,
-    )
-    top.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser)
-    for name in VERBS:
-        verb = _verb(name)
-        sub = verbs.add_parser(
-            name,
-            help=verb.HELP,
-            description=verb.HELP[0].upper() + verb.HELP[1:] + ".",
-            epilog=f"example:\n  {verb.EXAMPLE}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        verb.configure(sub)
-        sub.add_argument("--json", action="store_true", help="print machine-readable JSON")
-    return top
+def parser(verb: str) -> Parser:
+    """The parser of one verb."""
+    module = _module(verb)
+    made = Parser(f"{PROGRAM} {verb}", VERBS[verb], module.EXAMPLE)
+    module.configure(made)
+    made.add_argument("--json", action="store_true", help="print machine-readable JSON")
+    return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code: 0, 1, 2 or 3 (see ``docs/cli.md``)."""
     words = list(sys.argv[1:] if argv is None else argv)
-    console = Console(json="--json" in words)
+    console = Console(json="--json" in options_among(words))
+    # What the clauses below name is only looked up, and so imported, once something is raised.
     try:
-        arguments = parser().parse_args(words)
-        code: int = _verb(arguments.verb).run(arguments, console)
+        code = _run(words, console)
         console.flush()
-    except (UsageError, ConfigError) as error:
+    except (me.UsageError, me.ConfigError) as error:
+        code = USAGE
         console.complain(error)
-        return USAGE
-    except EnvelopeError as error:
+    except me.EnvelopeError as error:
+        code = DOES_NOT_HOLD
         console.complain(error)
-        return DOES_NOT_HOLD
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return UNREACHABLE
-    except OSError as error:
+        code = UNREACHABLE  # whoever read our output has seen enough
+    except (OSError, MemoryError) as error:
+        code = UNREACHABLE
         console.complain(error)
-        return UNREACHABLE
     except KeyboardInterrupt:
-        return 130
+        code = INTERRUPTED
     return code
 
 
-def _verb(name: str) -> Any:
-    return importlib.import_module(f"{__name__}.{name}")
+def _run(words: list[str], console: Console) -> int:
+    first = words[0] if words else ""
+    if first in VERBS:
+        try:
+            arguments = parser(first).parse(words[1:])
+        except HelpAsked as asked:
+            console.page(asked.text)
+            return FINE
+        code: int = _module(first).run(arguments, console)
+        return code
+    if first in ("-h", "--help"):
+        console.page(_help())
+    elif first == "--version":
+        console.say(f"{PROGRAM} {me.__version__}")
+    elif first or console.json:
+        raise _no_verb(first)
+    else:
+        for line in _help().splitlines():
+            console.note(line)
+        return USAGE
+    return FINE
+
+
+def _no_verb(word: str) -> Exception:
+    hint = f"see {PROGRAM} --help"
+    if word.startswith("-"):
+        return me.UsageError("a verb comes first, options after it", hint=hint)
+    near = nearest(word, VERBS)
+    if near:
+        hint = f"did you mean {near}? {hint}"
+    return me.UsageError(f"no verb {word!r}", hint=hint)
+
+
+def _help() -> str:
+    wide = max(len(name) for name in VERBS)
+    verbs = "\n".join(f"  {name:{wide}}  {line}" for name, line in VERBS.items())
+    return _HELP.format(program=PROGRAM, verbs=verbs)
+
+
+def _module(verb: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{verb}")

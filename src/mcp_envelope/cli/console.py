@@ -1,107 +1,233 @@
-"""What every verb needs of the outside: reading a file, printing, complaining."""
+"""What every verb needs of the outside: reading a file, printing, complaining.
+
+Three things hold for whatever is printed. Bytes for a file or a pipe are exact. Nothing from
+outside can steer a terminal. And a stream that is closed, full or broken gives an exit code,
+never a traceback, not even from Python's own last flush.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from mcp_envelope.core.document import DEFAULT_LIMITS, dump
-from mcp_envelope.core.errors import ConversionError, EnvelopeError, Problem, UsageError
+import mcp_envelope as me
+
+if TYPE_CHECKING:
+    from mcp_envelope.core.errors import Problem
 
 FINE: Final = 0
 DOES_NOT_HOLD: Final = 1
 USAGE: Final = 2
 UNREACHABLE: Final = 3
+INTERRUPTED: Final = 130
 
-_CONTROLS: Final = {
-    code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))
-} | {code: f"\\u{code:04x}" for code in (0x2028, 0x2029, *range(0x202A, 0x202F), 0x2066, 0x2069)}
-
-
-def shown(text: str) -> str:
-    """Text from outside, made safe for a terminal."""
-    return text.translate(_CONTROLS)
+_LINE: Final = 2_000
+_STDIN_HINT: Final = "name a file, or - for standard input"
 
 
 class Console:
-    """Standard output and standard error, in human words or as JSON."""
+    """Standard input, output and error, in human words or as JSON."""
 
     def __init__(self, *, json: bool) -> None:
         self.json = json
+        self._output_lost = False
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file, or of standard input for ``-``."""
-        most = DEFAULT_LIMITS.result + 1  # one byte over the limit is enough to refuse it
+        """The bytes of a file, or of standard input for ``-``.
+
+        UsageError if there is no such file, OSError if it cannot be read to its end. Reads one
+        byte more than a document may have, which is enough to refuse it.
+        """
+        most = me.Limits().result + 1
         if name == "-":
-            return sys.stdin.buffer.read(most)
+            return self._read_input(most)
         try:
-            with Path(name).open("rb") as file:
-                return file.read(most)
+            file = Path(name).open("rb") if name else None  # noqa: SIM115  (the with is below)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            hint = "name a file, or - for standard input"
-            raise UsageError(f"cannot read {shown(name)}: {reason}", hint=hint) from None
+            raise me.UsageError(f"cannot read {name}: {_reason(error)}", hint=_STDIN_HINT) from None
+        if file is None:
+            raise me.UsageError("the name of the file is empty", hint=_STDIN_HINT)
+        with file, _named(name):
+            return file.read(most)
+
+    def _read_input(self, most: int) -> bytes:
+        if sys.stdin is None:
+            raise me.UsageError("standard input is closed", hint="name a file")
+        if sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty():
+            self.note("reading standard input; Ctrl-D ends it")
+        with _named("standard input"):
+            return sys.stdin.buffer.read(most)
 
     def write(self, data: bytes) -> None:
-        """Exact bytes on standard output; a terminal gets a line end after them."""
-        sys.stdout.buffer.write(data)
-        if sys.stdout.isatty() and not data.endswith(b"\n"):
-            sys.stdout.buffer.write(b"\n")
+        """JSON text on standard output: exact bytes, but for a terminal.
+
+        There it gets a line end, and what could steer the terminal is escaped. Only strings
+        can hold such characters, so it is the same JSON value.
+        """
+        if sys.stdout is not None and sys.stdout.isatty():
+            text = data.decode(errors="backslashreplace").replace("\r\n", "\n").replace("\r", "\n")
+            lines = text.removesuffix("\n").split("\n")
+            data = "".join(f"{_escaped(line, _as_json, keep='	')}\n" for line in lines).encode()
+        self._emit(data)
 
     def say(self, line: str = "") -> None:
         """A line of text on standard output."""
-        self.write(shown(line).encode(errors="backslashreplace") + b"\n")
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        self._emit(f"{shown(line)}\n".encode(encoding, "backslashreplace"))
+
+    def page(self, text: str) -> None:
+        """Several lines of text on standard output."""
+        for line in text.splitlines():
+            self.say(line)
 
     def note(self, line: str) -> None:
-        """A line beside the result, on standard error."""
-        print(shown(line), file=sys.stderr)
+        """A line beside the result, on standard error; nobody may be listening there."""
+        if sys.stderr is None:
+            return
+        encoding = sys.stderr.encoding or "utf-8"
+        text = f"{shown(line)}\n".encode(encoding, "backslashreplace").decode(encoding)
+        try:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+        except OSError:
+            _to_nowhere(sys.stderr)
 
     def result(self, value: object) -> None:
         """A JSON value on standard output, a line; documents inside keep their exact bytes."""
-        self.write(dump(value) + b"\n")
+        self.write(me.dump(value) + b"\n")
 
     def flush(self) -> None:
-        sys.stdout.buffer.flush()
+        """Hand over what was printed so far, so that trouble shows here."""
+        if sys.stdout is None or self._output_lost:
+            return
+        with self._output():
+            sys.stdout.buffer.flush()
 
-    def complain(self, error: Exception) -> None:
+    def complain(self, error: BaseException) -> None:
         """Say what went wrong on standard error; with ``--json`` as JSON on standard output."""
-        if self.json:
-            self.result({"error": described(error)})
+        if self.json and not self._output_lost:
+            try:
+                self.result({"error": described(error)})
+                self.flush()
+                return
+            except BrokenPipeError:
+                pass
+            except OSError as trouble:
+                self._complain_in_words(trouble)
+        self._complain_in_words(error)
+
+    def _complain_in_words(self, error: BaseException) -> None:
+        # What was printed before belongs above the complaint, if both go to a terminal.
+        with contextlib.suppress(OSError):
             self.flush()
-        else:
-            self.note(f"mcp-envelope: {error}")
-            for problem in getattr(error, "problems", ()):
-                self.note(f"  {problem}")
+        said = _sentence(error)
+        self.note(f"mcp-envelope: {said}")
+        problems = getattr(error, "problems", ())
+        if len(problems) > 1 or any(problem.pointer for problem in problems):
+            for problem in problems:
+                if problem.message not in said:
+                    self.note(f"  {problem}")
+        for what in ("lost", "filled"):
+            for pointer in getattr(error, what, ()):
+                self.note(f"  {what}: {pointer or '(whole document)'}")
+
+    def _emit(self, data: bytes) -> None:
+        if sys.stdout is None:
+            self._output_lost = True
+            raise OSError(errno.EBADF, "standard output is closed")
+        with self._output():
+            sys.stdout.buffer.write(data)
+
+    @contextlib.contextmanager
+    def _output(self) -> Iterator[None]:
+        try:
+            with _named("standard output"):
+                yield
+        except OSError:
+            self._output_lost = True
+            _to_nowhere(sys.stdout)
+            raise
 
 
-def described(error: Exception) -> dict[str, Any]:
-    """An error as JSON: what, where, and what to do."""
-    found: dict[str, Any] = {"message": getattr(error, "message", None) or str(error)}
-    if isinstance(error, EnvelopeError):
-        found["code"] = error.code
+def shown(text: str) -> str:
+    """Text from outside as one line that is safe on a terminal, cut if it is very long.
+
+    Whatever is not plainly visible is escaped: control characters, line ends, characters that
+    reorder or hide text, and bytes of file names that are not UTF-8.
+    """
+    if len(text) > _LINE:
+        text = f"{text[:_LINE]}… ({len(text) - _LINE:,} characters more)"
+    return _escaped(text, lambda char: char.encode("unicode_escape").decode())
+
+
+def utf8(text: str) -> str:
+    """Text that may hold bytes of a file name which are not UTF-8, as JSON can hold it."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def described(error: BaseException) -> dict[str, Any]:
+    """An error as JSON: what, where, and what to do. Nothing that is not known is in it."""
+    found: dict[str, Any] = {"message": utf8(getattr(error, "message", None) or _sentence(error))}
+    for name in ("code", "pointer", "line", "column", "hint"):
+        value = getattr(error, name, None)
+        if value is not None and (value or name == "pointer"):
+            found[name] = utf8(value) if isinstance(value, str) else value
+    if hasattr(error, "problems"):
         found["problems"] = problems_as_json(error.problems)
-        for name in ("pointer", "line", "column"):
-            if getattr(error, name) is not None:
-                found[name] = getattr(error, name)
-    if isinstance(error, ConversionError):
-        found |= {"lost": list(error.lost), "filled": list(error.filled)}
-    hint = getattr(error, "hint", "")
-    if hint:
-        found["hint"] = hint
+    for name in ("lost", "filled"):
+        if hasattr(error, name):
+            found[name] = list(getattr(error, name))
     return found
 
 
-def problems_as_json(problems: Iterable[Problem]) -> list[dict[str, str]]:
+def problems_as_json(problems: Iterable[Problem]) -> list[dict[str, Any]]:
     """Problems as the JSON objects that ``--json`` documents."""
-    return [
-        {
-            "pointer": problem.pointer,
-            "rule": problem.rule,
-            "message": problem.message,
-            "hint": problem.hint,
-            "severity": problem.severity,
-        }
-        for problem in problems
-    ]
+    names = ("pointer", "rule", "message", "hint", "severity")
+    return [{name: getattr(problem, name) for name in names} for problem in problems]
+
+
+@contextlib.contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Let errors say which file it was."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, _reason(error), what) from None
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    if isinstance(error, OSError):
+        name = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+        return name + _reason(error)
+    return str(error)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _escaped(text: str, escape: Callable[[str], str], keep: str = "") -> str:
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else escape(c) for c in text)
+
+
+def _as_json(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i] << 8 | units[i + 1]:04x}" for i in range(0, len(units), 2))
+
+
+def _to_nowhere(stream: TextIO) -> None:
+    """Let Python's own flush at the end go somewhere: it would complain, and change the code."""
+    # Streams that are no files have no number, and no such flush.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

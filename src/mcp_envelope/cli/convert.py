@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from mcp_envelope.core.document import parse
-from mcp_envelope.dialects.convert import OPTIONS, convert
+import mcp_envelope as me
+from mcp_envelope.dialects import TABLE
+from mcp_envelope.dialects.convert import OPTIONS
 
 from .console import FINE, Console
 
-HELP = "turn an envelope into one of another dialect, and list what was lost and filled in"
+if TYPE_CHECKING:
+    import argparse
+
 EXAMPLE = "mcp-envelope convert call.json --to tool/1.0 --timestamp 2026-01-01T00:00:00Z"
-_METAVARS: Final = {"id": "ID", "timestamp": "T", "from_peer": "ID", "tool": "NAME"}
+_METAVARS: Final = {
+    "id": "ID",
+    "timestamp": "T",
+    "from_peer": "ID",
+    "tool": "NAME",
+    "method": "NAME",
+    "correlation_id": "ID",
+    "tier": "TIER",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     parser.add_argument("file", metavar="FILE", help="the envelope; - is standard input")
-    parser.add_argument("--to", metavar="D", required=True, help="the dialect wanted")
-    parser.add_argument("--from", metavar="D", dest="source", help="the dialect it is in")
+    parser.add_argument(
+        "--to", metavar="D", required=True, help=f"the dialect wanted: {', '.join(TABLE)}"
+    )
+    parser.add_argument(
+        "--from", metavar="D", dest="source", help="the dialect it is in; recognised if not given"
+    )
     parser.add_argument(
         "--strict", action="store_true", help="refuse if anything is lost or filled in"
     )
@@ -27,28 +42,42 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "--" + name.replace("_", "-"),
             dest=name,
             metavar=_METAVARS.get(name, "TEXT"),
-            help=f"{meaning}, where the target needs it and the source lacks it",
+            help=f"fill in, if needed and lacking: {meaning}",
         )
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Run the verb and return its exit code."""
     filling = {name: getattr(arguments, name) for name in OPTIONS}
+    _check_text(filling)
     data = console.read(arguments.file)
-    converted = convert(data, arguments.to, arguments.source, arguments.strict, **filling)
+    converted = me.convert(data, arguments.to, arguments.source, arguments.strict, **filling)
     if console.json:
         console.result(
             {
                 "from": converted.source,
                 "to": converted.target,
-                "data": parse(converted.data),
+                "data": me.parse(converted.data, size=len(converted.data)),
                 "lost": list(converted.lost),
                 "filled": list(converted.filled),
             }
         )
         return FINE
     console.write(converted.data)
+    console.flush()
     for pointer in converted.lost:
-        console.note(f"lost: {pointer or '(the whole document)'}: {converted.target} cannot hold it")
+        place = pointer or "(whole document)"
+        console.note(f"lost: {place}: {converted.target} cannot hold it")
     for pointer in converted.filled:
         console.note(f"filled: {pointer}: {converted.source} does not say it")
     return FINE
+
+
+def _check_text(filling: dict[str, str | None]) -> None:
+    for name, value in filling.items():
+        if value is not None and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                option = "--" + name.replace("_", "-")
+                raise me.UsageError(f"{option} is not UTF-8", hint="JSON is") from None

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-import argparse
+from typing import TYPE_CHECKING
 
-from mcp_envelope.core.canonical import digest
-from mcp_envelope.core.document import parse
+import mcp_envelope as me
+from mcp_envelope.core.canonical import ALGORITHMS, FORMS
 
 from .console import FINE, Console
 
-HELP = "print the canonical form of a JSON document and its digest, as JSON"
+if TYPE_CHECKING:
+    import argparse
+
 EXAMPLE = "mcp-envelope digest result.json --alg blake3"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     parser.add_argument("file", metavar="FILE", help="the document; - is standard input")
     parser.add_argument(
-        "--alg", metavar="A", default="sha256", help="sha256 (default), sha512 or blake3"
+        "--alg",
+        metavar="A",
+        default="sha256",
+        help=f"the algorithm: {', '.join(ALGORITHMS)}; sha256 unless given",
     )
     parser.add_argument(
         "--form",
         metavar="F",
         default="rfc8785",
-        help="rfc8785 (default), or prov-6.2: the provenance specification's own rule, "
-        "for checking old digests",
+        help=f"the canonical form: {', '.join(FORMS)}; rfc8785 unless given. prov-6.2 is the "
+        "provenance specification's own rule, for checking old digests",
     )
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    document = parse(console.read(arguments.file))
-    found = digest(document, arguments.alg, arguments.form)
+    """Run the verb and return its exit code. What it prints is JSON in any case."""
+    document = me.parse(console.read(arguments.file))
+    found = me.digest(document, arguments.alg, arguments.form)
     console.result({"canonical_form": found.canonical_form.decode(), "digest": found.as_dict()})
     return FINE

@@ -1,59 +1,106 @@
-"""``schemas``: the published JSON Schemas, listed or written to a folder."""
+"""``schemas``: the published JSON Schemas, listed, printed or written to a folder."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
-from mcp_envelope.core.errors import UsageError
-from mcp_envelope.dialects import DIALECTS
+import mcp_envelope as me
+from mcp_envelope.dialects import DIALECTS, TABLE
 
-from .console import FINE, Console
+from .arguments import nearest
+from .console import FINE, Console, utf8
 
-HELP = "list the published JSON Schemas, or write them to a folder"
+if TYPE_CHECKING:
+    import argparse
+
 EXAMPLE = "mcp-envelope schemas --dialect tool/1.0 --out schemas/"
 
 
+class _Published(NamedTuple):
+    dialect: str
+    name: str
+    document: me.Document
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dialect", metavar="D", help="only those of this dialect")
+    """Add the verb's arguments."""
     parser.add_argument(
-        "--out", metavar="DIR", help="write them to DIR/<dialect>/<name>, made if need be"
+        "name",
+        metavar="NAME",
+        nargs="?",
+        help="print this schema: its file name (with --dialect, where several have one of that "
+        "name) or its $id",
+    )
+    parser.add_argument(
+        "--dialect", metavar="D", help=f"only those of this dialect: {', '.join(TABLE)}"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="write them to DIR/<dialect>/<name> instead; folders are made, older files replaced",
     )
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    found = list(_published(arguments.dialect))
+    """Run the verb and return its exit code."""
+    found = _published(arguments.dialect)
+    if arguments.name is not None:
+        found = [_named(arguments.name, found)]
     written = []
-    for dialect, name, text, _ in found:
-        if arguments.out is not None:
-            written.append(str(_write(Path(arguments.out), dialect, name, text)))
+    if arguments.out is not None:
+        folder = _folder(arguments.out)
+        written = [_write(folder, schema) for schema in found]
     if console.json:
-        keys = ("dialect", "name", "schema")
-        listed = [dict(zip(keys, (d, n, schema), strict=True)) for d, n, _, schema in found]
-        console.result({"schemas": listed, "written": written})
+        listed = [{"dialect": s.dialect, "name": s.name, "schema": s.document} for s in found]
+        console.result({"schemas": listed, "written": [utf8(str(path)) for path in written]})
     elif arguments.out is not None:
         for path in written:
-            console.say(path)
+            console.say(str(path))
+    elif arguments.name is not None:
+        console.write(found[0].document.raw)
     else:
-        for dialect, name, _, schema in found:
-            console.say(f"{dialect:16} {name:40} {schema['title']}")
-            console.say(f"{'':16} {schema['$id']}")
+        for schema in found:
+            value = schema.document.value
+            console.say(f"{schema.dialect:16} {schema.name:40} {value['title']}")
+            console.say(f"{'':16} {value['$id']}")
     return FINE
 
 
-def _published(only: str | None) -> Iterator[tuple[str, str, bytes, dict[str, Any]]]:
-    for dialect in [only] if only is not None else list(DIALECTS):
-        for name, document in DIALECTS[dialect].schemas().items():
-            yield dialect, name, document.raw, document.value
+def _published(only: str | None) -> list[_Published]:
+    return [
+        _Published(dialect, name, document)
+        for dialect in ([only] if only is not None else DIALECTS)
+        for name, document in DIALECTS[dialect].schemas().items()
+    ]
 
 
-def _write(folder: Path, dialect: str, name: str, text: bytes) -> Path:
-    path = folder / dialect / name
+def _named(name: str, published: list[_Published]) -> _Published:
+    found = [s for s in published if name in (s.name, s.document.value["$id"])]
+    if not found:
+        near = nearest(name, [schema.name for schema in published])
+        hint = f"did you mean {near}?" if near else "mcp-envelope schemas lists them"
+        raise me.UsageError(f"no schema {name!r}", hint=hint)
+    if len(found) > 1:
+        owners = ", ".join(schema.dialect for schema in found)
+        raise me.UsageError(f"several dialects have a {name}", hint=f"with --dialect: {owners}")
+    return found[0]
+
+
+def _folder(name: str) -> Path:
+    if not name:
+        raise me.UsageError("the name of the folder is empty", hint="--out . is this folder")
+    if Path(name).exists() and not Path(name).is_dir():
+        raise me.UsageError(f"{name} is not a folder", hint="name one with --out")
+    return Path(name)
+
+
+def _write(folder: Path, schema: _Published) -> Path:
+    path = folder / schema.dialect / schema.name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise UsageError(f"{folder} is not a folder", hint="name one with --out") from None
-    path.write_bytes(text)
+    except (FileExistsError, NotADirectoryError) as error:
+        hint = "name one with --out"
+        raise me.UsageError(f"{error.filename} is not a folder", hint=hint) from None
+    path.write_bytes(schema.document.raw)
     return path

@@ -1,69 +1,78 @@
-"""``validate``: is this a valid envelope, and if not, what is wrong where?"""
+"""``validate``: is this a valid envelope, and if not, what is wrong where."""
 
 from __future__ import annotations
 
-import argparse
+from typing import TYPE_CHECKING, Any
 
-from mcp_envelope.core.document import parse
-from mcp_envelope.core.errors import EnvelopeError, Problem
-from mcp_envelope.dialects.convert import place, validate
+import mcp_envelope as me
+from mcp_envelope.dialects import TABLE
+from mcp_envelope.dialects.convert import place
 
 from .console import DOES_NOT_HOLD, FINE, Console, problems_as_json
 
-HELP = "say whether an envelope is valid, and per problem where, which rule and what to do"
+if TYPE_CHECKING:
+    import argparse
+
 EXAMPLE = "mcp-envelope validate call.json --dialect tool/1.0 --part request"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     parser.add_argument("file", metavar="FILE", help="the envelope; - is standard input")
-    parser.add_argument("--dialect", metavar="D", help="the dialect; recognised if not given")
+    parser.add_argument(
+        "--dialect", metavar="D", help=f"the dialect, recognised if not given: {', '.join(TABLE)}"
+    )
     parser.add_argument(
         "--part",
         metavar="P",
-        help="what it is: request, response, notification, error, envelope, record, artifact, "
-        "artifact_ref, evidence, digest, capabilities or tool_io; recognised if not given",
+        help="what it is, recognised if not given: request, response, notification, error, "
+        "envelope, record, artifact, artifact_ref, evidence, digest, capabilities or tool_io",
     )
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Run the verb and return its exit code."""
     data = console.read(arguments.file)
-    found = validate(data, arguments.dialect, arguments.part)
-    dialect, part = _recognised(data, arguments)
-    faults = [problem for problem in found if problem.severity == "error"]
-    warnings = [problem for problem in found if problem.severity != "error"]
-    if console.json:
-        console.result(
-            {
-                "valid": not faults,
-                "dialect": dialect,
-                "part": part,
-                "problems": problems_as_json(faults),
-                "warnings": problems_as_json(warnings),
-            }
-        )
+    verdict: dict[str, Any] = {"dialect": arguments.dialect, "part": arguments.part}
+    try:
+        document = me.parse(data)
+    except me.EnvelopeError as error:
+        known, problems = "not readable as JSON", list(error.problems)
+        if error.line is not None:
+            verdict |= {"line": error.line, "column": error.column}
     else:
-        what = f"{dialect} {part}" if dialect is not None else "no known envelope"
-        console.say(f"{'invalid' if faults else 'valid'}: {what}" + _counted(faults, warnings))
-        for problem in found:
+        verdict |= _recognised(document, arguments)
+        known = (
+            f"{verdict['dialect']} {verdict['part']}" if verdict["part"] else "no known envelope"
+        )
+        problems = me.validate(document, arguments.dialect, arguments.part)
+    faults = [problem for problem in problems if problem.severity == "error"]
+    warnings = [problem for problem in problems if problem.severity != "error"]
+    if console.json:
+        lists = {"problems": problems_as_json(faults), "warnings": problems_as_json(warnings)}
+        console.result({"valid": not faults, **verdict, **lists})
+    else:
+        console.say(f"{'invalid' if faults else 'valid'}: {known}{_counted(faults, warnings)}")
+        for problem in problems:
             _explain(problem, console)
     return DOES_NOT_HOLD if faults else FINE
 
 
-def _recognised(data: bytes, arguments: argparse.Namespace) -> tuple[str | None, str | None]:
+def _recognised(document: me.Document, arguments: argparse.Namespace) -> dict[str, str]:
     try:
-        dialect, part = place(parse(data), arguments.dialect, arguments.part)
-    except EnvelopeError:
-        return arguments.dialect, arguments.part
-    return dialect.id, part
+        dialect, part = place(document, arguments.dialect, arguments.part)
+    except me.EnvelopeError:
+        return {}
+    return {"dialect": dialect.id, "part": part}
 
 
-def _counted(faults: list[Problem], warnings: list[Problem]) -> str:
+def _counted(faults: list[me.Problem], warnings: list[me.Problem]) -> str:
     counts = [(len(faults), "problem"), (len(warnings), "warning")]
     said = [f"{count} {what}{'s' if count > 1 else ''}" for count, what in counts if count]
     return f", {', '.join(said)}" if said else ""
 
 
-def _explain(problem: Problem, console: Console) -> None:
+def _explain(problem: me.Problem, console: Console) -> None:
     mark = "" if problem.severity == "error" else f"{problem.severity}: "
     console.say(f"  {problem.pointer or '(whole document)'}: {mark}{problem.message}")
     console.say(f"      rule: {problem.rule}")

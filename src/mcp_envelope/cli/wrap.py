@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import argparse
+from typing import TYPE_CHECKING
 
-from mcp_envelope.core.document import parse
-from mcp_envelope.dialects.wrap import wrap
+import mcp_envelope as me
 
 from .console import FINE, Console
 
-HELP = "wrap any JSON into mcp.envelope.v0.1; an envelope comes back as it is, byte for byte"
+if TYPE_CHECKING:
+    import argparse
+
 EXAMPLE = "mcp-envelope wrap result.json > envelope.json"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the JSON to wrap; - is standard input")
+    """Add the verb's arguments."""
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="the JSON to wrap; an envelope comes back as it is, byte for byte; "
+        "- is standard input",
+    )
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Run the verb and return its exit code."""
     data = console.read(arguments.file)
-    wrapped = wrap(data)
+    wrapped = me.wrap(data)
     if console.json:
-        console.result({"data": parse(wrapped), "unchanged": wrapped == data})
+        document = me.parse(wrapped, size=len(wrapped))
+        console.result({"data": document, "unchanged": wrapped == data})
     else:
         console.write(wrapped)
     return FINE

@@ -19,7 +19,7 @@ import orjson
 
 from .document import Document, dump
 from .errors import EnvelopeError, Problem, UsageError
-from .numbers import ecmascript, respelled
+from .numbers import KNOWN, LARGE_SIGN, respelled
 from .plain import check_printed, load_plain, walk
 from .pointer import pointer_of
 
@@ -74,14 +74,38 @@ class Digest:
 def canonical(value: object, form: str = "rfc8785") -> bytes:
     """The canonical bytes of a document, or of a plain value that may hold documents.
 
+    The domain of RFC 8785 ends where readers begin to differ: integer literals must lie within
+    ±(2^53-1). Doubles are inside whatever their size; but mind that one from there to 1e21
+    is printed as an integer, so that its canonical text, read again, is outside.
+
     Raises OutOfDomainError for JSON that has no canonical form, and the EnvelopeError of
     :func:`dump` for what is not JSON at all.
     """
-    if form == "rfc8785":
-        return _rfc8785(value)
-    if form == "prov-6.2":
-        return _prov62(value)
-    raise UsageError(f"no canonical form {form!r}", hint=f"known: {', '.join(FORMS)}")
+    if form != "rfc8785":
+        return _other_form(value, form)
+    if type(value) is Document:
+        value = value.value
+        try:
+            text = orjson.dumps(value, None, _SORTED)
+        except TypeError:
+            _refuse(value, integers=True)
+            raise
+    else:
+        text = _plain_text(value)
+    # orjson sorts by code points, RFC 8785 (section 3.2.3) by UTF-16 code units. These differ
+    # only between the characters from U+E000 to U+FFFF and those beyond.
+    if not text.isascii() and _holds_both_sides(text):
+        text = _in_utf16_order(text)
+    # Numbers to be respelled are rare, so whether there may be any is looked for first, with what
+    # is fastest: `in` for one byte, rfind for a few.
+    if (
+        (0x2E in text and text.rfind(b".0") >= 0)
+        or (0x2D in text and text.rfind(b"e-6") >= 0)
+        or LARGE_SIGN in text
+        or not KNOWN
+    ):
+        return respelled(text)
+    return text
 
 
 def digest(value: object, alg: str = "sha256", form: str = "rfc8785") -> Digest:
@@ -95,26 +119,9 @@ def digest(value: object, alg: str = "sha256", form: str = "rfc8785") -> Digest:
     return Digest(alg, algorithm(text).hexdigest(), text)
 
 
-def _rfc8785(value: object) -> bytes:
-    if type(value) is Document:
-        value = value.value
-        try:
-            text = orjson.dumps(value, None, _SORTED)
-        except TypeError:
-            _refuse(value, integers=True)
-            raise
-    else:
-        text = _plain_text(value)
-    if text[-1] not in b"]}":
-        return ecmascript(value).encode() if isinstance(value, float) else text
-    # orjson sorts by code points, RFC 8785 (section 3.2.3) by UTF-16 code units. These differ
-    # only between the characters from U+E000 to U+FFFF and those beyond.
-    if not text.isascii() and _holds_both_sides(text):
-        text = _in_utf16_order(text)
-    return respelled(text)
-
-
-def _prov62(value: object) -> bytes:
+def _other_form(value: object, form: str) -> bytes:
+    if form not in FORMS:
+        raise UsageError(f"no canonical form {form!r}", hint=f"known: {', '.join(FORMS)}")
     try:
         text = dump(value)
     except EnvelopeError:
@@ -128,7 +135,7 @@ def _prov62(value: object) -> bytes:
 def _plain_text(value: object) -> bytes:
     try:
         text = orjson.dumps(value, _value_of, _PLAIN)
-        check_printed(value, text)
+        check_printed(value, text, _value_of)
     except (TypeError, EnvelopeError):
         _refuse(value, integers=True)
         # What dump can spell all the same, as it does subclasses of str, int and so on.
@@ -180,7 +187,7 @@ def _refuse(value: object, *, integers: bool, above: str = "") -> None:
         elif isinstance(part, dict) and any(_TORN.search(name) for name in _names(part)):
             reason = "a key holds half of a surrogate pair"
         if reason:
-            raise OutOfDomainError(above + pointer_of(path), reason)
+            raise OutOfDomainError(above + pointer_of(path), reason) from None
 
 
 def _names(value: dict[object, object]) -> list[str]:

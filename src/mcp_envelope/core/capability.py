@@ -221,6 +221,8 @@ def _climbs(uri: str) -> bool:
         folded = uri.lower()
         if any(escape in folded for escape in _ESCAPES):
             return True
+    if not ("/." in uri or uri[:1] == "." or "?." in uri or "#." in uri or ";." in uri):
+        return False  # nearly every URI, without copying any of it
     path = uri.replace("?", "/").replace("#", "/").replace(";", "/")
     return not _DOT_SEGMENTS.isdisjoint(path.split("/"))
 

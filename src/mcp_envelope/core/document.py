@@ -14,9 +14,9 @@ import orjson
 
 from . import spans
 from .errors import EnvelopeError, Problem, UsageError
-from .plain import dump_plain, load_plain, same_value
+from .plain import MAX_DEPTH, bounded_text, dump_plain, load_plain, same_value
 from .pointer import is_index, steps_of
-from .strict import DEFAULT_LIMITS, MAX_DEPTH, Limits, parse_carefully
+from .strict import DEFAULT_LIMITS, Limits, allow_short_way, parse_carefully
 
 __all__ = ["DEFAULT_LIMITS", "Document", "Limits", "build", "dump", "parse"]
 
@@ -60,6 +60,7 @@ class Document:
 
     @property
     def is_object(self) -> bool:
+        """Whether it is an object: only these have members."""
         return type(self._value) is dict
 
     def members(self) -> dict[str, Document]:
@@ -144,9 +145,7 @@ def parse(
     byte order mark; no duplicate keys, NaN, Infinity, numbers beyond a double's range or
     lone surrogates.
     """
-    if isinstance(data, str):
-        raise UsageError("parse takes bytes", hint="a str has no encoding to check: .encode() it")
-    raw = bytes(data)
+    raw = data if type(data) is bytes else _bytes_of(data)
     most = limits.result if size is None else size
     if len(raw) > most:
         raise EnvelopeError(
@@ -154,17 +153,24 @@ def parse(
             code="TOO_LARGE",
             problems=[Problem("", "document/size", f"{len(raw):,} bytes, limit {most:,}")],
         )
-    if limits is DEFAULT_LIMITS and raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
-        # The short way. If the value prints as exactly the bytes it was read from, then no
-        # key was dropped as a duplicate and no number changed; orjson itself refuses what is
-        # not UTF-8, unpaired surrogates and overflow. What differs (spaces, 1.0, escapes, or
-        # a real fault) takes the long way.
+    if limits is DEFAULT_LIMITS or allow_short_way(limits):
         try:
             value = orjson.loads(raw)
-            if orjson.dumps(value) == raw:
-                return Document(raw, value, plain=True)
+            printed = bounded_text(value) if len(raw) > 2 * MAX_DEPTH else orjson.dumps(value)
         except (ValueError, TypeError):
             pass
+        else:
+            # The short way. If the value prints as exactly the bytes it was read from, then
+            # no key was dropped as a duplicate and no number changed; orjson itself refuses
+            # what is not UTF-8, unpaired surrogates and overflow.
+            if printed == raw:
+                return Document(raw, value, plain=True)
+            # The same if only spaces differ: both texts have the same tokens in the same
+            # order, but for spaces in strings, which no reader changes.
+            if len(printed) < len(raw) and printed.translate(None, b" ") == raw.translate(
+                None, b" \t\r\n"
+            ):
+                return Document(raw, value)
     return Document(raw, parse_carefully(raw, limits))
 
 
@@ -176,7 +182,7 @@ def dump(value: object) -> bytes:
     """
     if isinstance(value, Document):
         return value.raw
-    return dump_plain(value, _splice)
+    return dump_plain(value, _splice, _unfold)
 
 
 def build(members: Mapping[str, object]) -> Document:
@@ -184,7 +190,20 @@ def build(members: Mapping[str, object]) -> Document:
     return Document.of(dict(members))
 
 
+def _bytes_of(data: object) -> bytes:
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    hint = "a str has no encoding to check: .encode() it" if isinstance(data, str) else ""
+    raise UsageError(f"parse takes bytes, not {type(data).__name__}", hint=hint)
+
+
 def _splice(value: object) -> Any:
     if isinstance(value, Document):
         return orjson.Fragment(value.raw)
+    raise TypeError(type(value).__name__)
+
+
+def _unfold(value: object) -> Any:
+    if isinstance(value, Document):
+        return value.value
     raise TypeError(type(value).__name__)

@@ -61,6 +61,8 @@ class Message:
     - ``method``: the MCP method; ``target``: the tool, prompt or resource that it names.
     - ``envelope_id``, ``correlation_id``: ids of the envelope and of the one it answers,
       where these are other than ``id``.
+    - ``extras``: what only one dialect knows; None stands for a member that the dialect would
+      write by itself, and that was not there.
     - ``filled``: fields and extras that a conversion made up because its target needed them.
     """
 
@@ -74,7 +76,7 @@ class Message:
     envelope_id: str | None = None
     correlation_id: str | None = None
     meta: Document | None = None
-    extras: Mapping[str, Document] = field(default_factory=lambda: _NOTHING)
+    extras: Mapping[str, Document | None] = field(default_factory=lambda: _NOTHING)
     filled: frozenset[str] = frozenset()
     origin: Origin | None = field(default=None, compare=False, repr=False)
 

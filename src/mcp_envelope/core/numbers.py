@@ -8,32 +8,25 @@ needs another look only at the few numbers for which the two differ.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any, Final
 
 import jiter
 import orjson
 
-# Between 1e-5 and 1e16 orjson writes as ECMAScript does, but for the ".0" of whole numbers;
-# outside it uses exponents, with a plus sign in newer versions and without in older ones.
-_PROBES: Final = (1.0, -0.0, 0.5, 123.25, 1e-5, 1e-6, 1.5e-7, 1e15, 9007199254740993.0)
-_KNOWN: Final = orjson.dumps(_PROBES) == (
-    b"[1.0,-0.0,0.5,123.25,0.00001,1e-6,1.5e-7,1000000000000000.0,9007199254740992.0]"
-)
-_PLUS: Final = {b"[1e+16,1.5e+300]": True, b"[1e16,1.5e300]": False}.get(
-    orjson.dumps((1e16, 1.5e300))
-)
+# How orjson spells: whole numbers with ".0", exponents below 1e-5 (ECMAScript: below 1e-6) and
+# from 1e16 on (ECMAScript: from 1e21 on), these with a plus sign in newer versions only.
+_SPELLING: Final = orjson.dumps((1.0, -0.0, 0.5, 123.25, 1e15, 1e-5, 1e-6, 1.5e-7, 1e16, 1.5e300))
+_COMMON: Final = b"[1.0,-0.0,0.5,123.25,1000000000000000.0,0.00001,1e-6,1.5e-7,"
+_PLUS: Final = _SPELLING == _COMMON + b"1e+16,1.5e+300]"
+KNOWN: Final = _PLUS or _SPELLING == _COMMON + b"1e16,1.5e300]"
 
-# A number in an array or object ends before one of , ] }. Within strings the same characters
-# may stand; that is looked into only where one of these is found at all.
+# The spellings that differ. In an array or object a number ends before one of , ] }. Within
+# strings the same characters may stand; that is looked into only where they are found at all.
 _WHOLE = re.compile(rb"\.0[,\]}]")
-_SMALL = re.compile(rb"e-[0-9]{1,3}[,\]}]")
-_LARGE = re.compile(rb"e\+[0-9]{1,3}[,\]}]" if _PLUS else rb"e[0-9]{1,3}[,\]}]")
-_LARGE_SIGN: Final = ord("+" if _PLUS else "e")
-
-_find_whole = _WHOLE.search
-_find_small = _SMALL.search
-_find_large = _LARGE.search
+_SMALL = re.compile(rb"e-6[,\]}]")
+_LARGE = re.compile(rb"e\+(?:1[6-9]|20)[,\]}]" if _PLUS else rb"e[1-9][0-9]{1,2}[,\]}]")
+#: Which character to look for; "e" finds far too much, but is never wrong.
+LARGE_SIGN: Final = ord("+" if _PLUS else "e")
 
 
 def ecmascript(value: float) -> str:
@@ -55,51 +48,58 @@ def ecmascript(value: float) -> str:
 
 
 def respelled(text: bytes) -> bytes:
-    """An array or object as orjson wrote it, with its floats spelled as ECMAScript does."""
-    if not _KNOWN or _PLUS is None:
+    """A text as orjson wrote it, with its floats spelled as ECMAScript does.
+
+    If orjson's spelling is KNOWN, a text with neither ``.0`` nor ``e-6`` nor LARGE_SIGN is
+    right as it is.
+    """
+    if text[-1] not in b"]}":
+        is_float = text[-1] in b"0123456789" and (0x2E in text or 0x65 in text)
+        return ecmascript(float(text)).encode() if is_float else text
+    if not KNOWN:
         return _reprinted(text)
+    spelled: bytes | None = text
     # The first test of each pair only makes the common case cheap.
-    if 0x2E in text and _find_whole(text):
-        text = _reprinted(text) if b'\\"' in text else _without_point_zero(text)
-    if 0x2D in text and _find_small(text):
-        text = _reprinted(text) if b'\\"' in text else _without_exponents(text, _SMALL)
-    if _LARGE_SIGN in text and _find_large(text):
-        text = _reprinted(text) if b'\\"' in text else _without_exponents(text, _LARGE)
-    return text
+    if 0x2E in text:
+        spelled = _respelled(text, _WHOLE)
+    if spelled and 0x2D in text and text.rfind(b"e-6") >= 0:
+        spelled = _respelled(spelled, _SMALL)
+    if spelled and LARGE_SIGN in text:
+        spelled = _respelled(spelled, _LARGE)
+    return spelled or _reprinted(text)
 
 
-def _outside_strings(text: bytes, pattern: re.Pattern[bytes]) -> Iterable[tuple[int, int]]:
-    # Without escaped quotes, a place is within a string if an odd number of quotes precedes.
-    quotes = counted = 0
-    for found in pattern.finditer(text):
-        start = found.start()
-        quotes += text.count(b'"', counted, start)
-        counted = start
-        if not quotes & 1:
-            yield start, found.end() - 1
-
-
-def _without_point_zero(text: bytes) -> bytes:
-    pieces = []
-    done = 0
-    for start, end in _outside_strings(text, _WHOLE):
-        if text[start - 2 : start] == b"-0":
-            pieces += (text[done : start - 2], b"0")
-        else:
+def _respelled(text: bytes, spelling: re.Pattern[bytes]) -> bytes | None:
+    """The text with one kind of numbers replaced; None if strings with escapes hinder that."""
+    pieces: list[bytes] = []
+    done = place = 0  # a place that is within no string
+    escapes = False
+    while (found := spelling.search(text, place)) is not None:
+        start, end = found.span()
+        if not place and 0x5C in text:
+            # Escaped quotes are not counted; but where a backslash may itself be escaped, one
+            # cannot tell these by looking back.
+            escapes = True
+            if b"\\\\" in text:
+                return None
+        # Within a string if an odd number of quotes precedes.
+        quotes = text.count(b'"', place, start)
+        if escapes:
+            quotes -= text.count(b'\\"', place, start)
+        if quotes & 1:
+            if escapes:
+                return None
+            place = text.index(b'"', end) + 1
+            continue
+        if spelling is _WHOLE and (text[start - 1] != 0x30 or text[start - 2] != 0x2D):
             pieces.append(text[done:start])
-        done = end
-    pieces.append(text[done:])
-    return b"".join(pieces)
-
-
-def _without_exponents(text: bytes, pattern: re.Pattern[bytes]) -> bytes:
-    pieces = []
-    done = 0
-    for start, end in _outside_strings(text, pattern):
-        before = text[max(start - 24, 0) : start]  # a mantissa has at most 19 characters
-        start -= len(before) - len(before.rstrip(b"-.0123456789"))
-        pieces += (text[done:start], ecmascript(float(text[start:end])).encode())
-        done = end
+        else:
+            before = text[max(start - 24, 0) : start]  # a mantissa has at most 19 characters
+            first = start - len(before) + len(before.rstrip(b"-.0123456789"))
+            pieces += (text[done:first], ecmascript(float(text[first : end - 1])).encode())
+        done = place = end - 1
+    if not done:
+        return text
     pieces.append(text[done:])
     return b"".join(pieces)
 

@@ -21,6 +21,7 @@ from .errors import EnvelopeError, Problem
 from .pointer import pointer_of
 
 MAX_DEPTH: Final = 200
+MAX_NUMBER: Final = 1_000
 _OPTIONS: Final = (
     orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
@@ -32,31 +33,67 @@ _ATOMS: Final = frozenset((str, int, bool, type(None)))
 Path = tuple[str | int, ...]
 
 
+def _spare_levels() -> int:
+    """How many levels orjson can nest around MAX_DEPTH levels, if any; 0 if past counting."""
+    value: list[Any] = []
+    for _ in range(MAX_DEPTH - 1):
+        value = [value]
+    for spare in range(4 * MAX_DEPTH):
+        value = [value]
+        try:
+            orjson.dumps(value)
+        except TypeError:
+            return spare
+    return 0
+
+
+_SPARE: Final = _spare_levels()
+
+
 def load_plain(raw: bytes) -> Any:
     """The value of a text that is known to be strict JSON."""
     return jiter.from_json(raw, allow_inf_nan=False, cache_mode="keys")
 
 
-def dump_plain(value: object, splice: Callable[[object], Any], options: int = 0) -> bytes:
-    """The JSON text of a plain value; ``splice`` turns other objects into fragments.
+def bounded_text(value: Any, default: Callable[[object], Any] | None = None) -> bytes:
+    """What orjson writes for a value; TypeError if that may be deeper than MAX_DEPTH.
 
-    Raises EnvelopeError, with a pointer, for whatever is not JSON.
+    orjson counts levels anyway, so the value is put so deep that its limit becomes ours:
+    cheaper by far than to look for the depth of a value or of a text. (Older versions do not
+    count an innermost empty container; with these, some values at the limit are doubted.)
+    """
+    if _SPARE < 1:
+        if deeper_than(value, MAX_DEPTH):
+            raise TypeError("too deep")
+        return orjson.dumps(value, default, _OPTIONS)
+    for _ in range(_SPARE):
+        value = (value,)
+    return orjson.dumps(value, default, _OPTIONS)[_SPARE:-_SPARE]
+
+
+def dump_plain(
+    value: object, splice: Callable[[object], Any], unfold: Callable[[object], Any]
+) -> bytes:
+    """The JSON text of a plain value that may hold other objects.
+
+    ``splice`` turns these into fragments of text, ``unfold`` into plain values. Raises
+    EnvelopeError, with a pointer, for whatever is not JSON.
     """
     try:
-        raw = orjson.dumps(value, default=splice, option=_OPTIONS | options)
+        raw = orjson.dumps(value, splice, _OPTIONS)
     except TypeError:
-        raw = orjson.dumps(_spelled(value, splice), default=splice, option=_OPTIONS | options)
-    check_printed(value, raw)
+        raw = orjson.dumps(_spelled(value, splice), splice, _OPTIONS)
+    check_printed(value, raw, unfold)
     return raw
 
 
-def check_printed(value: object, raw: bytes) -> None:
+def check_printed(value: object, raw: bytes, unfold: Callable[[object], Any]) -> None:
     """Raise EnvelopeError if orjson has written something that is not JSON as if it were.
 
     It writes NaN and the infinities as null without a word, UUIDs as strings, and goes deeper
     than we do. Each costly look is taken only if the text shows that there may be a reason.
     """
-    if raw.count(b"null") and not _only_finite(value):
+    if raw.rfind(b"null") >= 0 and not _only_finite(value):
         pointer = find_not_finite(value)
         if pointer is not None:
             raise not_json(pointer, "the number is not finite")
@@ -64,8 +101,20 @@ def check_printed(value: object, raw: bytes) -> None:
         for path, part in walk(value):
             if isinstance(part, UUID):
                 raise not_json(pointer_of(path), "UUID has no JSON form")
-    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and deeper_than(load_plain(raw), MAX_DEPTH):
-        raise not_json("", f"nested deeper than {MAX_DEPTH} levels")
+    if len(raw) > 2 * MAX_DEPTH:
+        try:
+            bounded_text(value, unfold)
+        except TypeError:  # perhaps only for an integer beyond 64 bits
+            _check_depth(raw)
+
+
+def _check_depth(raw: bytes) -> None:
+    try:
+        if not deeper_than(load_plain(raw), MAX_DEPTH):
+            return
+    except ValueError:  # deeper than even jiter goes
+        pass
+    raise not_json("", f"nested deeper than {MAX_DEPTH} levels")
 
 
 def not_json(pointer: str, reason: str) -> EnvelopeError:
@@ -106,7 +155,7 @@ def deeper_than(value: object, most: int) -> bool:
         level = [
             part
             for container in level
-            for part in (container.values() if type(container) is dict else container)  # type: ignore[attr-defined]
+            for part in (container.values() if type(container) is dict else container)
             if type(part) is dict or type(part) is list
         ]
     return bool(level)
@@ -114,15 +163,15 @@ def deeper_than(value: object, most: int) -> bool:
 
 def _only_finite(value: object) -> bool:
     # False also where there are other types than the plain ones.
-    pending = [value]
+    pending: list[Any] = [value]
     while pending:
         part = pending.pop()
         kind = type(part)
         if kind is dict:
-            pending += part.values()  # type: ignore[attr-defined]
+            pending += [item for item in part.values() if type(item) not in _ATOMS]
         elif kind is list or kind is tuple:
-            pending += part  # type: ignore[arg-type]
-        elif kind not in _ATOMS and not (kind is float and isfinite(part)):  # type: ignore[arg-type]
+            pending += [item for item in part if type(item) not in _ATOMS]
+        elif kind not in _ATOMS and not (kind is float and isfinite(part)):
             return False
     return True
 
@@ -162,7 +211,14 @@ def _spelled(value: object, splice: Callable[[object], Any]) -> object:
                 _check_text(key, path)
         elif isinstance(part, str):
             _check_text(part, path)
-        elif not (part is None or isinstance(part, (list, tuple, int, float))):
+        elif isinstance(part, int):
+            # Only what may have so many digits is spelled to be counted.
+            if part.bit_length() > 3_300 and (
+                part.bit_length() > 3_330 or len(str(int(part))) > MAX_NUMBER
+            ):
+                reason = f"an integer has more than {MAX_NUMBER:,} characters"
+                raise not_json(pointer_of(path), reason)
+        elif not (part is None or isinstance(part, (list, tuple, float))):
             try:
                 splice(part)
             except TypeError:
@@ -195,14 +251,15 @@ def _base_value(value: Any) -> Any:
     if isinstance(value, Enum):
         value = value.value
     if isinstance(value, dict):
-        return {str(name): part for name, part in value.items()}
+        return {str.__str__(name): part for name, part in value.items()}
     if isinstance(value, (list, tuple)):
         return list(value)
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        if value.bit_length() > 3_300:  # about a thousand digits; beyond, text costs too much
-            raise not_json("", "an integer has more than 1,000 digits")
-        return orjson.Fragment(str(int(value)).encode())
-    for base in (bool, str, int, float):
-        if isinstance(value, base):
-            return base(value)
-    return value
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        plain = int.__int__(value)
+        in_range = -(2**63) <= plain < 2**64
+        return plain if in_range else orjson.Fragment(str(plain).encode())
+    if isinstance(value, float):
+        return float.__float__(value)
+    return str.__str__(value) if isinstance(value, str) else value

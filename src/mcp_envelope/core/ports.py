@@ -43,6 +43,9 @@ class Dialect(Protocol):
     def detect(self, value: object) -> str | None:
         """The part that a plain value looks like, valid or not; None if it is not ours."""
 
+    def part_of(self, value: object) -> str:
+        """The part to read a value as, once it is known to be this dialect's."""
+
     def problems(self, document: Document, part: str) -> list[Problem]:
         """Everything that is wrong, and warnings, with the schema and beyond it."""
 

@@ -97,7 +97,5 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:59] + "…")
 
 
-def _problem(
-    pointer: str, rule: str, message: str, hint: str, severity: str = "error"
-) -> Problem:
+def _problem(pointer: str, rule: str, message: str, hint: str, severity: str = "error") -> Problem:
     return Problem(pointer, f"provenance/0.1 {rule}", message, hint, severity)

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NoReturn
 
 import jiter
-import orjson
 
 from .errors import EnvelopeError, Problem, UsageError
-from .plain import deeper_than, find_not_finite
+from .plain import MAX_DEPTH, MAX_NUMBER, bounded_text, deeper_than, find_not_finite
 
-MAX_DEPTH: Final = 200
-MAX_NUMBER: Final = 1_000
 _MIB: Final = 1024 * 1024
 
 
@@ -47,6 +45,12 @@ _NUMBER_CHARACTERS = re.compile(rb"[0-9.eE+-]{9}")
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[-0-9][0-9.eE+-]*+', re.DOTALL)
 
 
+def allow_short_way(limits: Limits) -> bool:
+    """Whether what prints back as it came is within the limits, but for its size."""
+    # orjson writes no number with more than 24 characters.
+    return limits.depth == MAX_DEPTH and limits.number >= 24
+
+
 def parse_carefully(raw: bytes, limits: Limits) -> Any:
     """The plain value of a JSON text that keeps all the rules, or an EnvelopeError."""
     try:
@@ -57,13 +61,14 @@ def parse_carefully(raw: bytes, limits: Limits) -> Any:
         _refuse(raw, str(error), limits)
     if len(raw) > limits.number:
         _check_number_lengths(raw, limits.number)
-    if raw.count(b"[") + raw.count(b"{") > limits.depth and deeper_than(value, limits.depth):
-        raise _fault("too-deep", f"nested deeper than {limits.depth} levels")
     try:
-        overflowed = orjson.dumps(value).count(b"null") != raw.count(b"null")
-    except TypeError:  # an integer beyond 64 bits
-        overflowed = True
-    if overflowed and (pointer := find_not_finite(value)) is not None:
+        # A number that is too large for a double prints as null.
+        doubtful = bounded_text(value).count(b"null") != raw.count(b"null")
+    except TypeError:  # too deep, or an integer beyond 64 bits
+        doubtful = True
+    if (doubtful or limits.depth < MAX_DEPTH) and deeper_than(value, limits.depth):
+        raise _fault("too-deep", f"nested deeper than {limits.depth} levels")
+    if doubtful and (pointer := find_not_finite(value)) is not None:
         raise _fault("number-range", "a number is too large for a double", pointer=pointer)
     return value
 
@@ -71,25 +76,25 @@ def parse_carefully(raw: bytes, limits: Limits) -> Any:
 def _refuse(raw: bytes, said: str, limits: Limits) -> NoReturn:
     found = _PLACE.match(said)
     what, line, column = (found[1], int(found[2]), int(found[3])) if found else (said, 1, 1)
-    place = {"line": line, "column": max(column, 1)}
+    fault = partial(_fault, line=line, column=max(column, 1))
     if raw[:3] == b"\xef\xbb\xbf":
-        raise _fault("encoding", "starts with a byte order mark", hint="save it without", **place)
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in raw[:4]:
-        raise _fault("encoding", "this is UTF-16 or UTF-32", hint="JSON is UTF-8", **place)
+        raise fault("encoding", "starts with a byte order mark", hint="save it without")
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in raw[:2]:
+        raise fault("encoding", "this is UTF-16 or UTF-32", hint="JSON is UTF-8")
     try:
         raw.decode()
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - raw.rfind(b"\n", 0, error.start)
         raise _fault("encoding", "not valid UTF-8", line=line, column=column) from None
-    for sign, rule, message, hint in _REASONS:
-        if sign in what:
-            raise _fault(rule, message.format(depth=limits.depth), hint=hint, **place)
     if what.startswith("Detected duplicate key"):
         name = what.removeprefix("Detected duplicate key ")
         name = name if len(name) <= 62 else name[:60] + "…"
-        raise _fault("duplicate-key", f"the key {name} stands twice in one object", **place)
-    raise _fault("syntax", f"not JSON: {what}", **place)
+        raise fault("duplicate-key", f"the key {name} stands twice in one object")
+    for sign, rule, message, hint in _REASONS:
+        if sign in what:
+            raise fault(rule, message.format(depth=limits.depth), hint=hint)
+    raise fault("syntax", f"not JSON: {what}")
 
 
 _REASONS: Final = (
@@ -113,8 +118,7 @@ _REASONS: Final = (
 def _check_number_lengths(raw: bytes, most: int) -> None:
     # A number this long covers several points of a coarse grid; only if a run of grid points
     # could belong to a number is it worth looking at every token.
-    stride = max(most // 10, 1)
-    if not _NUMBER_CHARACTERS.search(raw[::stride]):
+    if most >= 10 and not _NUMBER_CHARACTERS.search(raw[:: most // 10]):
         return
     for token in _TOKEN.finditer(raw):
         if token.end() - token.start() > most and raw[token.start()] != 0x22:
@@ -136,7 +140,8 @@ def _fault(
     line: int | None = None,
     column: int | None = None,
 ) -> EnvelopeError:
-    problem = Problem(pointer or "", f"document/{rule}", message, hint)
+    place = f" at line {line}, column {column}" if line is not None else ""
+    problem = Problem(pointer or "", f"document/{rule}", message + place, hint)
     return EnvelopeError(
         message, problems=[problem], pointer=pointer, line=line, column=column, hint=hint
     )

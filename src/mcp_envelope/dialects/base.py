@@ -35,6 +35,10 @@ class SchemaDialect:
     def detect(self, value: object) -> str | None:
         raise NotImplementedError
 
+    def part_of(self, value: object) -> str:
+        """The part to read a value as, once it is known to be this dialect's."""
+        return self.detect(value) or next(iter(self.parts))
+
     def read(self, document: Document, part: str) -> Message:
         """Make the message of a document that satisfies the part's schema."""
         raise NotImplementedError
@@ -82,11 +86,10 @@ class SchemaDialect:
 
     def encode(self, message: Message, filling: Filling) -> Encoded:
         encoded = self.write(message, filling).finish()
-        part = self.detect(encoded.document.value)
-        found = self.check(part).problems(encoded.document.value) if part else []
-        if part is None or found:
-            first = found[0] if found else None
-            reason = f"{self.id} cannot hold this message: {first or 'it would not be recognised'}"
+        value = encoded.document.value
+        check = self.check(self.part_of(value))
+        if not check.accepts(value):
+            reason = f"{self.id} cannot hold this message: {check.problems(value)[0]}"
             raise ConversionError(reason, lost=encoded.lost, filled=encoded.filled)
         return encoded
 
@@ -125,7 +128,8 @@ class SchemaDialect:
         """The error for a kind of message that the dialect has no words for."""
         what = type(message).__name__.lower()
         return ConversionError(
-            f"{self.id} has no way to say a {what}" + (f" {message.method}" if message.method else ""),
+            f"{self.id} has no way to say a {what}"
+            + (f" {message.method}" if message.method else ""),
             hint="choose a target that has one",
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcp_envelope.core.document import Document, dump
-from mcp_envelope.core.errors import EnvelopeError
+from mcp_envelope.core.errors import ConversionError, EnvelopeError
 from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.message import Message, Success
 
@@ -113,11 +113,13 @@ def read_result(reader: Reader, base: str, method: str | None) -> dict[str, Any]
     elif method == TOOL_CALL and not _is_task(members) and found is not None:
         # Known to be a tool's, yet without what a tool returns: it is kept as it is.
         fields["payload"] = reader.take(result, "payload")
+        fields["meta"] = None
         reader.keep({result: found})
         return fields
     fields["meta"] = reader.meta(result + "/_meta")
     fields["payload"] = reader.object_without_ours(result, "payload", "_meta")
     fields["accepted"] = _is_task(members)
+    reader.mark("accepted", result + ("/task" if "task" in members else "/resultType"))
     fields["method"] = method or told_by(members)
     return fields
 
@@ -128,6 +130,10 @@ def _read_tool_payload(reader: Reader, result: str) -> Document | None:
     if structured is not None:
         if content is not None and content == text_content(dump(structured).decode()):
             reader.take(result + "/content")
+        elif content is None:
+            reader.absent(result + "/content")
+        if type(structured.value) is list and _are_blocks(structured.value):
+            reader.keep({result + "/structuredContent": structured})  # or it would become content
         return structured
     blocks = content.elements() if content is not None else []
     if len(blocks) == 1 and _is_text(blocks[0].value):
@@ -145,7 +151,9 @@ def text_content(text: str) -> list[dict[str, str]]:
 
 
 def _is_text(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") == "text" and type(block.get("text")) is str
+    return (
+        isinstance(block, dict) and block.get("type") == "text" and type(block.get("text")) is str
+    )
 
 
 def _more(block: Document) -> dict[str, Document]:
@@ -164,6 +172,9 @@ def write_result(writer: Writer, base: str = "") -> None:
         writer.fill(result + "/content", "payload", [])
         writer.place(result + "/_meta", "meta")
         return
+    if writer.get("method") != TOOL_CALL and not payload.is_object and writer.message.origin:
+        hint = "method=tools/call (--method) says that it is what a tool returned"
+        raise ConversionError("an MCP result is an object, and this one is not", hint=hint)
     is_task = payload.is_object and _is_task(payload.value)
     if is_task or (writer.get("method") != TOOL_CALL and payload.is_object):
         writer.put(result, payload, "payload")
@@ -181,10 +192,11 @@ def write_tool_payload(writer: Writer, result: str, payload: Document) -> None:
     value = payload.value
     if type(value) is str:
         writer.put(result + "/content", [{"type": "text", "text": payload}])
-    elif type(value) is list and _are_blocks(value):
+    elif type(value) is list and _are_blocks(value) and not writer.has_extra(result + "/content"):
         writer.put(result + "/content", payload)
     else:
-        writer.put(result + "/structuredContent", payload)
+        if not writer.has_extra(result + "/structuredContent"):
+            writer.put(result + "/structuredContent", payload)
         if not writer.has_extra(result + "/content"):
             writer.put(result + "/content", text_content(dump(payload).decode()))
 
@@ -207,6 +219,6 @@ def _are_blocks(value: list[Any]) -> bool:
 
 def speaks_of_tools(message: Message) -> bool:
     """Whether a message is about a tool. An MCP result may be about anything else as well."""
-    if message.method is None and isinstance(message, Success) and message.origin is not None:
-        return message.origin.dialect not in ("mcp", "mcpx/0.1", "jsonrpc/2.0")
+    if message.method is None and isinstance(message, Success):
+        return message.origin is None
     return message.method in (None, TOOL_CALL)

@@ -8,11 +8,12 @@ later conversion can put it back. There are two forms. In an object that may hol
 and in one that may hold only short strings (``schema_hints``), a key each, the value being
 JSON text:
 
-    {"dev.mcp-envelope/field:trace_id": "\\"t-1\\"", "dev.mcp-envelope/extra:tiered/1.0#/tier": "\\"pro\\""}
+    {"dev.mcp-envelope/field:trace_id": "…", "dev.mcp-envelope/extra:tiered/1.0#/tier": "…"}
 
-``fields`` are fields of the neutral model, ``extras`` members of other dialects, ``filled``
+``fields`` are fields of the neutral model, ``extras`` members of other dialects, ``absent`` such members that were not there although they are usually written, ``filled``
 pointers at what the conversion made up, which a way back leaves out again. ``verbatim`` says
-that the payload stands as it is, where it would be read as a wrapped one.
+that the payload stands as it is, where it would be read as a wrapped one, ``empty`` that the
+open place was there before, and empty.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ KEY: Final = "dev.mcp-envelope/carried"
 _FIELD: Final = "dev.mcp-envelope/field:"
 _EXTRA: Final = "dev.mcp-envelope/extra:"
 _FILLED: Final = "dev.mcp-envelope/filled"
+_EMPTY: Final = "dev.mcp-envelope/empty"
 SHORT: Final = 200
 
 _TEXTS: Final = ("method", "target", "time", "trace_id", "envelope_id", "correlation_id", "name")
@@ -42,44 +44,63 @@ class Carried:
     """What an open place held: ``consumed`` are its keys that were ours."""
 
     fields: Mapping[str, Any] = field(default_factory=dict)
-    extras: Mapping[str, Document] = field(default_factory=dict)
+    extras: Mapping[str, Document | None] = field(default_factory=dict)
     filled: frozenset[str] = frozenset()
     pointers: Mapping[str, str] = field(default_factory=dict)
     consumed: tuple[str, ...] = ()
     verbatim: bool = False
+    empty: bool = False
 
 
 def pack(
     fields: Mapping[str, object],
-    extras: Mapping[str, Document],
+    extras: Mapping[str, Document | None],
     filled: list[str],
     *,
     verbatim: bool = False,
+    empty: bool = False,
 ) -> dict[str, object]:
     """The members to put into an open place that may hold anything."""
     carried: dict[str, object] = {}
     if fields:
         carried["fields"] = {name: _written(value) for name, value in fields.items()}
-    if extras:
-        carried["extras"] = dict(extras)
+    if present := {key: value for key, value in extras.items() if value is not None}:
+        carried["extras"] = present
+    if absent := [key for key, value in extras.items() if value is None]:
+        carried["absent"] = absent
     if filled:
         carried["filled"] = filled
     if verbatim:
         carried["verbatim"] = True
+    if carried and empty:
+        carried["empty"] = True
     return {KEY: carried} if carried else {}
 
 
-def pack_flat(name: str, value: object, *, extra: bool = False) -> tuple[str, str] | None:
-    """The key and the text for a place of short strings; None if it is too long for one."""
-    text = Document.of(_written(value)).raw.decode()
-    key = (_EXTRA if extra else _FIELD) + name
-    return (key, text) if len(text) <= SHORT else None
-
-
-def pack_flat_filled(filled: list[str]) -> tuple[str, str] | None:
-    """The same for the list of what was filled in."""
-    text = Document.of(filled).raw.decode()
-    return (_FILLED, text) if len(text) <= SHORT else None
+def pack_flat(
+    fields: Mapping[str, object],
+    extras: Mapping[str, Document | None],
+    filled: list[str],
+    *,
+    empty: bool = False,
+) -> tuple[dict[str, str], list[str]]:
+    """The members for a place of short strings, and the names of what is too long for it."""
+    named = {_FIELD + name: (name, _written(value)) for name, value in fields.items()}
+    named |= {_EXTRA + key: (key, value) for key, value in extras.items() if value is not None}
+    texts: dict[str, str] = {}
+    too_long: list[str] = []
+    for key, (name, value) in named.items():
+        text = Document.of(value).raw.decode()
+        if len(text) <= SHORT:
+            texts[key] = text
+        else:
+            too_long.append(name)
+    listed = Document.of(filled).raw.decode()
+    if filled and len(listed) <= SHORT:
+        texts[_FILLED] = listed
+    if texts and empty:
+        texts[_EMPTY] = "true"
+    return texts, too_long
 
 
 def unpack(place: Document, pointer: str, *, flat: bool) -> Carried:
@@ -92,7 +113,7 @@ def _unpack_whole(place: Document, pointer: str) -> Carried:
     if carried is None or not carried.is_object:
         return Carried()
     members = carried.members()
-    if not set(members) <= {"fields", "extras", "filled", "verbatim"}:
+    if not set(members) <= {"fields", "extras", "absent", "filled", "verbatim", "empty"}:
         return Carried()
     fields: dict[str, Any] = {}
     pointers: dict[str, str] = {}
@@ -103,10 +124,13 @@ def _unpack_whole(place: Document, pointer: str) -> Carried:
         except (KeyError, TypeError, ValueError):
             return Carried()
         pointers[name] = base + pointer_of(["fields", name])
-    extras = dict(_items(members.get("extras")))
+    extras: dict[str, Document | None] = dict(_items(members.get("extras")))
     pointers |= {key: base + pointer_of(["extras", key]) for key in extras}
-    filled = members.get("filled")
-    if not all(_may_ride(key) for key in extras) or not _is_list_of_texts(filled):
+    filled, absent = members.get("filled"), members.get("absent")
+    if not _is_list_of_texts(filled) or not _is_list_of_texts(absent):
+        return Carried()
+    extras |= dict.fromkeys(absent.value if absent is not None else ())
+    if not all(_may_ride(key) for key in extras):
         return Carried()
     return Carried(
         fields,
@@ -115,20 +139,23 @@ def _unpack_whole(place: Document, pointer: str) -> Carried:
         pointers,
         (KEY,),
         verbatim="verbatim" in members,
+        empty="empty" in members,
     )
 
 
 def _unpack_flat(place: Document, pointer: str) -> Carried:
     fields: dict[str, Any] = {}
-    extras: dict[str, Document] = {}
+    extras: dict[str, Document | None] = {}
     filled: frozenset[str] = frozenset()
     pointers: dict[str, str] = {}
     for key, text in place.value.items():
-        if not key.startswith((_FIELD, _EXTRA, _FILLED)) or not isinstance(text, str):
+        if not key.startswith((_FIELD, _EXTRA, _FILLED, _EMPTY)) or not isinstance(text, str):
             continue
         try:
             document = parse(text.encode())
-            if key == _FILLED and _is_list_of_texts(document):
+            if key == _EMPTY:
+                pointers[key] = key
+            elif key == _FILLED and _is_list_of_texts(document):
                 filled = frozenset(document.value)
                 pointers[key] = key
             elif key.startswith(_FIELD):
@@ -143,7 +170,7 @@ def _unpack_flat(place: Document, pointer: str) -> Carried:
             continue
     consumed = tuple(pointers.values())
     places = {name: pointer + pointer_of([key]) for name, key in pointers.items() if name != key}
-    return Carried(fields, extras, filled, places, consumed)
+    return Carried(fields, extras, filled, places, consumed, empty=_EMPTY in pointers)
 
 
 def _may_ride(key: str) -> bool:
@@ -190,6 +217,8 @@ def _read(name: str, document: Document) -> object:
         return tuple(_checked(part, str) for part in _checked(value, list))
     if name == "peer":
         return Peer(_checked(value, str))
+    if name == "method" and value is None:  # known not to be known
+        return None
     if name in _TEXTS:
         return _checked(value, str)
     if name in _FLAGS:

@@ -124,9 +124,7 @@ def _document(data: bytes | Document, limits: Limits) -> Document:
     return data if isinstance(data, Document) else parse(data, limits=limits)
 
 
-def place(
-    document: Document, dialect: str | None, part: str | None = None
-) -> tuple[Dialect, str]:
+def place(document: Document, dialect: str | None, part: str | None = None) -> tuple[Dialect, str]:
     """The dialect and the part to read a document as."""
     if dialect is None and part is None:
         return recognise(document)
@@ -134,7 +132,7 @@ def place(
         return _with_part(document, str(part)), str(part)
     known = DIALECTS[dialect]
     if part is None:
-        part = known.detect(document.value) or next(iter(known.parts))
+        part = known.part_of(document.value)
     elif part not in known.parts:
         raise UsageError(f"{dialect} has no part {part!r}", hint=f"it has {', '.join(known.parts)}")
     return known, part

@@ -41,7 +41,7 @@ def read_error(reader: Reader, base: str, numbers: Numbers) -> tuple[Fault, ...]
     number = found.value if found is not None else None
     code = numbers.meaning(number)
     own: list[str] = []
-    said, retryable, whole = (reader.peek(data + at) for at in ("/code", "/retryable", ""))
+    said, retryable = reader.peek(data + "/code"), reader.peek(data + "/retryable")
     reader.mark("faults", error)
     reader.mark("faults.0.code", error + "/code")
     if said is not None and isinstance(said.value, str) and said.value != code:
@@ -51,9 +51,7 @@ def read_error(reader: Reader, base: str, numbers: Numbers) -> tuple[Fault, ...]
     if retryable is not None and isinstance(retryable.value, bool):
         own.append("retryable")
         reader.mark("faults.0.retryable", data + "/retryable")
-    details = reader.object_without_ours(data, "faults.0.details", *own)
-    if details is not None and details.is_object and not len(details) and len(whole or ()):
-        details = None
+    details = reader.meta(data, "faults.0.details", *own)
     if numbers.of(code) == number:
         reader.take(error + "/code")
     message = reader.text(error + "/message", "faults.0.message") or ""
@@ -102,8 +100,10 @@ def read_tool_failure(reader: Reader, base: str) -> dict[str, Any]:
     payload = reader.take(result + "/structuredContent", "payload")
     if payload is None and reader.verbatim:  # the text says no more than the message
         reader.take(result + "/content")
-    elif payload is None:
+    elif payload is None and type(content.value if content else None) is list:
         payload = reader.take(result + "/content", "payload")
+    if content is None:
+        reader.absent(result + "/content")
     elif content == text_content(message):
         reader.take(result + "/content")
     reader.mark("faults", result + "/content")
@@ -117,13 +117,18 @@ def write_tool_failure(writer: Writer, base: str) -> None:
     first = faults[0]
     payload: Document | None = writer.get("payload")
     writer.put(result + "/isError", True, "payload")
-    if payload is not None and type(payload.value) is list and _text_of(payload.value) == first.message:
+    if (
+        payload is not None
+        and type(payload.value) is list
+        and _text_of(payload.value) == first.message
+    ):
         writer.put(result + "/content", payload)
     else:
-        writer.put(result + "/structuredContent", payload)
-        if payload is None:
-            writer.verbatim()
+        if not writer.has_extra(result + "/structuredContent"):
+            writer.put(result + "/structuredContent", payload)
         if not writer.has_extra(result + "/content"):
+            if payload is None:
+                writer.verbatim()
             writer.put(result + "/content", text_content(first.message))
     writer.read_back((Fault(code=TOOL_FAILED, message=first.message),))
 

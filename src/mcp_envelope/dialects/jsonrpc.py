@@ -14,7 +14,7 @@ from .base import SchemaDialect
 from .calls import TOOL_CALL, read_call, told_by, write_call
 from .failures import UNNUMBERED, Numbers, error_place, read_error, write_error
 from .reader import Reader
-from .writer import Writer
+from .writer import NULL, Writer
 
 _REQUEST: Final = {"": "jsonrpc/2.0", "/params": "mcp.params"}
 _ANSWER: Final = {"": "jsonrpc/2.0", "/error": "mcp.error"}
@@ -30,8 +30,10 @@ _NUMBERS: Final = Numbers(of=_number, meaning=codes.by_jsonrpc)
 
 
 class JsonRpc(SchemaDialect):
-    """The envelopes of seed 001. Open places: ``params._meta``, ``result._meta`` and
-    ``error.data``, where those are objects."""
+    """The envelopes of seed 001.
+
+    Open places: ``params._meta``, ``result._meta`` and ``error.data``, where those are objects.
+    """
 
     id: ClassVar[str] = "jsonrpc/2.0"
     parts: ClassVar[Mapping[str, str]] = {
@@ -54,6 +56,12 @@ class JsonRpc(SchemaDialect):
         if "error" in value or (isinstance(result, dict) and "tool" in result):
             return "response"
         return None
+
+    def part_of(self, value: object) -> str:
+        if isinstance(value, dict) and "jsonrpc" not in value and "tool" in value:
+            return "tool_io"
+        answers = isinstance(value, dict) and ("result" in value or "error" in value)
+        return "response" if answers and "method" not in value else "request"
 
     def read(self, document: Document, part: str) -> Message:
         value = document.value
@@ -110,10 +118,12 @@ def _read_result(reader: Reader, result: Any) -> Message:
     fields: dict[str, Any] = {"id": reader.value("/id", "id")}
     if "_meta" in result if isinstance(result, dict) else False:
         fields["meta"] = reader.meta(_RESULT_META)
-    is_tool = isinstance(result, dict) and isinstance(result.get("tool"), str) and "output" in result
+    is_tool = (
+        isinstance(result, dict) and isinstance(result.get("tool"), str) and "output" in result
+    )
     if not is_tool:
         fields["payload"] = reader.object_without_ours("/result", "payload", "_meta")
-        return reader.message(Success, method=told_by(result), **fields)
+        return reader.message(Success, method=reader.hint("method") or told_by(result), **fields)
     fields["method"] = TOOL_CALL
     fields["target"] = reader.text("/result/tool", "target")
     fields["arguments"] = reader.take("/result/input", "arguments")
@@ -158,10 +168,10 @@ def _write_result(writer: Writer, message: Success, *, is_tool: bool) -> None:
 
 
 def _write_failure(writer: Writer) -> None:
-    identity = writer.get("id")
-    if identity is None:
-        writer.put("/id", Document.of(None), "id")  # the request's id was unusable
-    else:
+    if writer.get("id") is not None:
         writer.text_id("/id")
+    elif not writer.has_extra("/id"):  # the request's id was unusable
+        writer.drop("id")
+        writer.fill("/id", "id", NULL)
     writer.drop("method") if writer.message.method == TOOL_CALL else None
     write_error(writer, "", _NUMBERS)

@@ -24,7 +24,12 @@ from .failures import (
 from .reader import Reader
 from .writer import Writer
 
-NAMESPACES: Final = {"": "mcp", "/params": "mcp.params", "/result": "mcp.result", "/error": "mcp.error"}
+NAMESPACES: Final = {
+    "": "mcp",
+    "/params": "mcp.params",
+    "/result": "mcp.result",
+    "/error": "mcp.error",
+}
 
 
 def _number(code: str | None) -> int | None:
@@ -65,9 +70,8 @@ class Mcp(SchemaDialect):
     def write(self, message: Message, filling: Filling) -> Writer:
         writer = Writer(message, NAMESPACES, filling, open_place=place_for(message))
         writer.put("/jsonrpc", "2.0")
-        if isinstance(message, Request) and message.proposal or (
-            isinstance(message, Event) and message.name != "notification"
-        ):
+        chatting = isinstance(message, Event) and message.name != "notification"
+        if chatting or (isinstance(message, Request) and message.proposal):
             raise self.no_meaning(message)
         write_message(writer)
         return writer
@@ -110,14 +114,15 @@ def read_message(reader: Reader, value: Mapping[str, Any], base: str = "", **kno
         call["payload"] = call.pop("arguments", None)
         reader.mark("payload", base + "/params")
         return reader.message(Event, name="notification", **known, **call)
-    method = known.pop("method", None)
+    method = known.pop("method", None) or reader.hint("method")
     if "error" in value:
         faults = read_error(reader, base, NUMBERS)
         return reader.message(Failure, **identity, faults=faults, method=method, **known)
-    fields = read_result(reader, base, method)
-    if value.get("result", {}).get("isError") is True:
-        failure = {"meta": fields["meta"], "method": TOOL_CALL, **read_tool_failure(reader, base)}
+    if value["result"].get("isError") is True:
+        failure = {"method": TOOL_CALL, "meta": reader.meta(base + "/result/_meta")}
+        failure |= read_tool_failure(reader, base)
         return reader.message(Failure, **identity, **known, **failure)
+    fields = read_result(reader, base, method)
     return reader.message(Success, **identity, **known, **fields)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from mcp_envelope.core.document import Document
-from mcp_envelope.core.errors import EnvelopeError, Problem
+from mcp_envelope.core.errors import ConversionError, EnvelopeError, Problem
 from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.message import Event, Message, Peer, Request
 from mcp_envelope.core.ports import Filling
@@ -82,8 +82,8 @@ class Mcpx(SchemaDialect):
         if "method" not in payload:
             if not reader.is_filled("/kind"):
                 reader.mark("method", "/kind")
-            known["method"] = kind.method
-            if kind.context is not None:
+                known["method"] = kind.method
+            if kind.context is not None and kind.takes_context:
                 reader.mark("target", "/kind")
                 known["target"] = kind.context
         return mcp.read_message(reader, payload, _PAYLOAD, **known)
@@ -135,7 +135,7 @@ def _computed(kind: Kind, payload: Mapping[str, Any]) -> str | None:
     if kind.method is None:
         return str(kind)
     if kind.type == "response":
-        return None if kind.is_short else str(kind)
+        return str(kind) if kind.takes_context == (kind.context is not None) else None
     try:
         return str(Kind.of_payload(payload, type=kind.type))
     except EnvelopeError:
@@ -161,9 +161,12 @@ def _write_kind(writer: Writer, type: str) -> None:
     method, target = message.method, message.target
     if method is None:
         method = writer.option("method") or "tools/call"
-    kind = Kind(type, method, target)
-    if kind.is_short:
-        kind = Kind(type, method, writer.option("tool") or "unknown")
+    try:
+        kind = Kind(type, method, target)
+        if kind.is_short:
+            kind = Kind(type, method, writer.option("tool") or "unknown")
+    except EnvelopeError as error:
+        raise ConversionError(f"no kind can say this: {error.message}", hint=error.hint) from None
     if not kind.takes_context:
         kind = Kind(type, method)
     if (method, kind.context) == (message.method, message.target):

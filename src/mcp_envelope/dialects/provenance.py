@@ -40,8 +40,11 @@ _FAMILIES: Final = {
 
 
 class Provenance(SchemaDialect):
-    """The formats of seed 000. Open places: ``params._meta`` of a request whose params are an
-    object, and ``meta.schema_hints``, which holds short strings only."""
+    """The formats of seed 000.
+
+    Open places: ``params._meta`` of a request whose params are an object, and
+    ``meta.schema_hints``, which holds short strings only.
+    """
 
     id: ClassVar[str] = "provenance/0.1"
     parts: ClassVar[Mapping[str, str]] = {
@@ -234,7 +237,10 @@ def _read_fault(reader: Reader, index: int, entry: Document) -> Fault:
 
 def _write_meta(writer: Writer) -> None:
     message = writer.message
-    writer.drop("method") if message.method == TOOL_CALL else None
+    if message.method == TOOL_CALL:
+        writer.drop("method")
+    elif message.method is None and isinstance(message, Success) and message.origin is not None:
+        writer.method_is_unknown()
     record = writer.extra("/provenance")
     tool = record.value.get("tool", {}) if record is not None and record.is_object else {}
     if tool.get("name") is not None and tool["name"] == message.target:

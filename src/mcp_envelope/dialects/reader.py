@@ -43,7 +43,7 @@ class Reader:
         self._members: dict[str, dict[str, Document]] = {}
         self._taken: set[str] = set()
         self._pointers: dict[str, str] = {}
-        self._kept: dict[str, Document] = {}
+        self._kept: dict[str, Document | None] = {}
         place = self.peek(open_place) if open_place is not None else None
         self._carried = unpack(place, self._place, flat=flat) if place is not None else Carried()
 
@@ -96,17 +96,29 @@ class Reader:
             self._kept[key] = part
             self._pointers[key] = pointer
 
-    def meta(self, pointer: str) -> Document | None:
-        """An open place as the message's own ``meta``: without what was carried in it."""
+    def meta(self, pointer: str, field: str = "meta", *names: str) -> Document | None:
+        """An open place as a field of the message: without ours, and without some members.
+
+        None if nothing remains, unless it was there and empty before we used it.
+        """
         found = self.peek(pointer)
-        rest = self.object_without_ours(pointer, "meta")
-        emptied = rest is not None and found is not None and rest.is_object and not len(rest)
-        return None if emptied and found is not None and len(found) else rest
+        rest = self.object_without_ours(pointer, field, *names)
+        if rest is None or not rest.is_object or len(rest) or found is None or not len(found):
+            return rest
+        return rest if self._carried.empty else None
+
+    def hint(self, field: str) -> Any:
+        """What was carried along for a field, to know how to read the rest."""
+        return self._carried.fields.get(field)
 
     @property
     def verbatim(self) -> bool:
         """Whether the payload was marked as standing exactly as it is."""
         return self._carried.verbatim
+
+    def absent(self, pointer: str) -> None:
+        """Remember that a member is not there which would be written without being asked."""
+        self._kept[self._key(pointer)] = None
 
     def object_without_ours(self, pointer: str, field: str, *names: str) -> Document | None:
         """The object at a pointer, taken whole, without some members and without our key."""
@@ -131,6 +143,8 @@ class Reader:
         carried = self._agreeing(fields, completes or Reader.completes)
         for name in carried.consumed:
             self._taken.add(self._place + pointer_of([name]))
+        if carried.empty and self._place not in self._taken:
+            self._kept[self._key(self._place)] = Document.of({})
         extras, filled = self._extras(carried)
         pointers = {**self._pointers, **carried.pointers}
         filled |= {f for f in fields if self._pointers.get(f) in carried.filled}
@@ -177,7 +191,7 @@ class Reader:
             return carried
         return Carried()
 
-    def _extras(self, carried: Carried) -> tuple[dict[str, Document], set[str]]:
+    def _extras(self, carried: Carried) -> tuple[dict[str, Document | None], set[str]]:
         extras = dict(self._kept)
         filled: set[str] = set()
         opened = {p[:cut] for p in self._taken for cut in range(1, len(p)) if p[cut] == "/"}

@@ -33,8 +33,11 @@ _FIELDS: Final = (
 
 
 class Tiered(SchemaDialect):
-    """The response envelope of seed 002. It has no request, and no open place but
-    ``error.error_details``: of a success, what has no field is lost."""
+    """The response envelope of seed 002.
+
+    It has no request, and no open place but ``error.error_details``: of a success, what has
+    no field is lost.
+    """
 
     id: ClassVar[str] = "tiered/1.0"
     parts: ClassVar[Mapping[str, str]] = {"response": "response.read.schema.json"}
@@ -77,8 +80,8 @@ class Tiered(SchemaDialect):
             return reader.message(Success, payload=data, **fields)
         own = error["error_code"]
         reader.take("/error/error_code")
-        details = reader.object_without_ours(_DETAILS, "")
-        if details is not None and not details.value and not error["error_details"] == {}:
+        details = reader.meta(_DETAILS, "faults.0.details")
+        if details is not None and details.value is None:
             details = None
         fault = Fault(
             code=codes.by_tiered(own) or own,
@@ -87,7 +90,6 @@ class Tiered(SchemaDialect):
         )
         reader.mark("faults", "/error")
         reader.mark("faults.0.code", "/error/error_code")
-        reader.mark("faults.0.details", _DETAILS)
         partial = None if data is None or data.value is None else data
         return reader.message(
             Failure, payload=partial, faults=(fault,), completes=_same_failure, **fields
@@ -138,9 +140,9 @@ def tiered_code(code: str | None) -> str:
 
 def _same_failure(name: str, native: Any, carried: Any) -> bool:
     if name == "faults":
-        mine, theirs = native[0], carried[0] if carried else None
-        same = theirs is not None and theirs.message == mine.message
-        return same and tiered_code(theirs.code) == tiered_code(mine.code)
+        if not carried or carried[0].message != native[0].message:
+            return False
+        return tiered_code(carried[0].code) == tiered_code(native[0].code)
     return Reader.completes(name, native, carried)
 
 

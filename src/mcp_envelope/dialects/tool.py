@@ -20,7 +20,7 @@ from .writer import Writer
 
 _NAMESPACES: Final = {"": "tool/1.0"}
 _OPEN: Final = "/metadata"
-_VERSION: Final = re.compile(r"([0-9]+)\.[0-9]+\.[0-9]+")
+_OTHER_MAJOR: Final = re.compile(r"(?!1\.)[0-9]+\.[0-9]+\.[0-9]+")
 SERVED: Final = "1.x (ours is 1.0.0)"
 
 
@@ -42,15 +42,17 @@ class Tool(SchemaDialect):
 
     def version_problem(self, value: Any, part: str) -> Problem | None:
         version = value.get("version") if isinstance(value, dict) else None
-        found = _VERSION.fullmatch(version) if isinstance(version, str) else None
-        if found is None or found[1] == "1":
+        if not isinstance(version, str) or not _OTHER_MAJOR.fullmatch(version):
             return None
         message = f"version {version[:40]} is not served; versions served: {SERVED}"
         return Problem("/version", "tool/1.0 version", message, "send a 1.x envelope")
 
     def read(self, document: Document, part: str) -> Message:
         reader = Reader(document, part, _NAMESPACES, open_place=_OPEN)
-        known = {"id": reader.text("/id", "id"), "time": reader.text("/timestamp", "time")}
+        known: dict[str, Any] = {
+            "id": reader.text("/id", "id"),
+            "time": reader.text("/timestamp", "time"),
+        }
         if part == "request":
             return reader.message(
                 Request,
@@ -63,7 +65,8 @@ class Tool(SchemaDialect):
             )
         known |= {"method": TOOL_CALL, "duration_ms": reader.value("/duration_ms", "duration_ms")}
         status = document.value["status"]["code"]
-        reader.take("/status/code")
+        reader.take("/status/code", "accepted")
+        known["target"] = reader.text("/metadata/tool", "target")
         output = reader.take("/output", "payload")
         if status in ("success", "accepted"):
             return reader.message(
@@ -89,6 +92,7 @@ class Tool(SchemaDialect):
             _write_request(writer, message)
             return writer
         writer.place("/duration_ms", "duration_ms")
+        writer.place("/metadata/tool", "target")
         writer.place("/output", "payload")
         if isinstance(message, Success):
             writer.put("/status/code", "accepted" if message.accepted else "success", "accepted")
@@ -115,7 +119,8 @@ def _read_faults(reader: Reader, *, retry: bool) -> tuple[Fault, ...]:
     entries = errors.elements() if errors is not None else []
     if not entries:
         reader.mark("faults", "/status")
-        message = reader.text("/status/message") or ""
+        said = reader.peek("/status/message")
+        message = (reader.text("/status/message") or "") if said and said.value else ""
         return (Fault(code=None, message=message, retryable=retry),)
     faults = []
     for index, entry in enumerate(entries):
@@ -155,7 +160,8 @@ def _write_faults(writer: Writer, message: Failure) -> None:
         again.append(replace(fault, details=detail, retryable=said))
         entry = {"message": fault.message, "code": fault.code, "detail": detail}
         entries.append({name: part for name, part in entry.items() if part is not None})
-    if not writer.has_extra("/errors"):
+    kept = writer.extra("/errors")
+    if kept is None or not kept.value:
         plain = len(entries) == 1 and len(entries[0]) == 1
         if not plain:
             writer.put("/errors", entries)

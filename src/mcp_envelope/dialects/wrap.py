@@ -10,15 +10,18 @@ from mcp_envelope.core.errors import EnvelopeError
 from . import DIALECTS
 from .provenance import ENVELOPE
 
+JsonValue = dict[str, Any] | list[Any] | tuple[Any, ...] | str | int | float | None
 _HEAD: Final = b'{"schema_version":"' + ENVELOPE.encode() + b'","result":'
 FAILED: Final = "ADAPTER.EXECUTION.FAILED"
 
 
 @overload
-def wrap(data: bytes, *, limits: Limits = DEFAULT_LIMITS) -> bytes: ...
+def wrap(data: bytes, *, limits: Limits = ...) -> bytes: ...
 @overload
-def wrap(data: object, *, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]: ...
-def wrap(data: object, *, limits: Limits = DEFAULT_LIMITS) -> bytes | dict[str, Any]:
+def wrap(data: JsonValue | Document, *, limits: Limits = ...) -> dict[str, Any]: ...
+def wrap(
+    data: bytes | JsonValue | Document, *, limits: Limits = DEFAULT_LIMITS
+) -> bytes | dict[str, Any]:
     """Wrap any JSON value: bytes give bytes, a plain value gives a dict.
 
     The value stands unchanged in ``result``, number text included. An envelope comes back as

@@ -19,7 +19,7 @@ from mcp_envelope.core.message import Fault, Message
 from mcp_envelope.core.pointer import is_index, pointer_of, steps_of
 from mcp_envelope.core.ports import Encoded, Filling
 
-from .carriage import pack, pack_flat, pack_flat_filled
+from .carriage import pack, pack_flat
 
 PLACEHOLDERS: Final[Mapping[str, str]] = {
     "timestamp": "1970-01-01T00:00:00Z",
@@ -59,7 +59,7 @@ class Writer:
         self._lost: list[str] = []
         self._inexact: dict[str, tuple[str, ...]] = {}
         self._done: set[str] = set()
-        self._verbatim = self._verbatim_alone = False
+        self._verbatim = self._verbatim_alone = self._method_unknown = False
         self._refused: Callable[[str], bool] = lambda pointer: False
         origin = message.origin
         self.at_home = origin is None or origin.dialect == namespaces[""]
@@ -81,7 +81,7 @@ class Writer:
         """Write a field's own value, if it has one."""
         self.put(pointer, self.get(field), field)
 
-    def need(self, pointer: str, field: str, option: str, default: str | None = None) -> None:
+    def need(self, pointer: str, field: str, option: str, default: object = None) -> None:
         """Write a field that the dialect requires; fill it in where the message lacks it."""
         value = self.get(field)
         if value is not None:
@@ -94,7 +94,7 @@ class Writer:
         self, pointer: str, option: str, default: object = None, *, known: object = None
     ) -> Any:
         """Write something that the message does not have, from an option or a placeholder."""
-        own = self._own_extra(pointer)
+        own = self.extra(pointer)
         if own is not None and own.value is not None:
             return own.value
         value: object = self._filling.values.get(option)
@@ -142,7 +142,7 @@ class Writer:
 
     def extra(self, pointer: str) -> Document | None:
         """The message's own member for this place, kept from when it was read."""
-        return self._own_extra(pointer)
+        return self.message.extras.get(self._key(pointer))
 
     def withhold(self, refused: Callable[[str], bool]) -> None:
         """Never write own extras at certain places: they are listed as lost."""
@@ -165,6 +165,10 @@ class Writer:
             self._set(pointer, payload if payload is not None else NULL)
             if payload is not None and payload.value is None and not required:
                 self.inexact("payload")
+
+    def method_is_unknown(self) -> None:
+        """Carry along that the method is not known, for a dialect that implies one."""
+        self._method_unknown = True
 
     def drop(self, *fields: str) -> None:
         """Say that a field needs no place, because the dialect implies it."""
@@ -196,31 +200,32 @@ class Writer:
 
     def has_extra(self, pointer: str) -> bool:
         """Whether the message brings its own member for this place."""
-        return self._own_extra(pointer) is not None
+        return self._key(pointer) in self.message.extras
 
     # -- the end -------------------------------------------------------------------------
 
     def finish(self) -> Encoded:
         """The envelope. Extras of the dialect's own are put back, the rest carried or listed."""
-        foreign: dict[str, Document] = {}
+        foreign: dict[str, Document | None] = {}
         for key, value in self.message.extras.items():
             namespace, pointer = key.split("#", 1)
-            if namespace in self._places:
+            if namespace in self._places and value is not None:
                 place = self._places[namespace] + pointer
                 if self._refused(place):
                     self._lost.append(self._source(key))
                 else:
                     self._set_extra(place, value, key)
-            elif key not in self.message.filled:
+            elif namespace not in self._places and key not in self.message.filled:
                 foreign[key] = value
         self._carry(self._left_over(), foreign)
         return Encoded(Document.of(self._root), tuple(sorted(set(self._lost))), tuple(self._filled))
 
     def _left_over(self) -> dict[str, object]:
-        left: dict[str, object] = {}
+        left: dict[str, object] = {"method": None} if self._method_unknown else {}
         for name in self.message.field_names():
             value = self.get(name)
-            if value is None or value is False or (name in self._done and name not in self._inexact):
+            said = name in self._done and name not in self._inexact
+            if said or value is None or value is False:
                 continue
             if name in _NEVER_CARRIED:
                 self._lost.append(self._source(name))
@@ -228,32 +233,42 @@ class Writer:
                 left[name] = value
         return left
 
-    def _carry(self, fields: dict[str, object], extras: dict[str, Document]) -> None:
+    def _carry(self, fields: dict[str, object], extras: dict[str, Document | None]) -> None:
         filled = [*self._old_filled(), *self._filled]
-        if self._open_place is None:
+        place = self._open_place
+        if place is None:
             for name in fields:
-                self._lost += self._inexact.get(name, (self._source(name),))
-            self._lost += [self._source(key) for key in extras]
-        elif self._flat:
-            self._carry_flat(fields, extras, filled)
+                self._lose(name)
+            for key, value in extras.items():
+                if value is not None:
+                    self._lose(key)
+            return
+        empty = self._is_empty(place)
+        if self._flat:
+            texts, too_long = pack_flat(fields, extras, filled, empty=empty)
+            for name in too_long:
+                self._lose(name)
+            packed: Mapping[str, object] = texts
         else:
             anything = self._verbatim_alone or fields or extras or filled
             verbatim = self._verbatim and bool(anything)
-            for key, value in pack(fields, extras, filled, verbatim=verbatim).items():
-                self._set(self._open_place + pointer_of([key]), value)
+            packed = pack(fields, extras, filled, verbatim=verbatim, empty=empty)
+        for key, part in packed.items():
+            self._set(place + pointer_of([key]), part)
 
-    def _carry_flat(
-        self, fields: dict[str, object], extras: dict[str, Document], filled: list[str]
-    ) -> None:
-        for name, value in (*fields.items(), *extras.items()):
-            packed = pack_flat(name, value, extra=name in extras)
-            if packed is None:
-                self._lost += self._inexact.get(name, (self._source(name),))
-            else:
-                self._set(f"{self._open_place}{pointer_of([packed[0]])}", packed[1])
-        packed = pack_flat_filled(filled) if filled else None
-        if packed is not None:
-            self._set(f"{self._open_place}{pointer_of([packed[0]])}", packed[1])
+    def _lose(self, name: str) -> None:
+        self._lost += self._inexact.get(name, (self._source(name),))
+
+    def _is_empty(self, pointer: str) -> bool:
+        """Whether the envelope so far has an empty object there."""
+        found: Any = self._root
+        for step in steps_of(pointer):
+            if not isinstance(found, dict) or step not in found:
+                return False
+            found = found[step]
+            if isinstance(found, Document):
+                found = found.value
+        return found == {}
 
     def _old_filled(self) -> list[str]:
         if not self.at_home or self.message.origin is None:
@@ -263,13 +278,12 @@ class Writer:
 
     # -- inside --------------------------------------------------------------------------
 
-    def _own_extra(self, pointer: str) -> Document | None:
-        for namespace, place in self._places.items():
-            if pointer.startswith(place):
-                found = self.message.extras.get(f"{namespace}#{pointer[len(place) :]}")
-                if found is not None:
-                    return found
-        return None
+    def _key(self, pointer: str) -> str:
+        namespace, place = max(
+            ((n, p) for n, p in self._places.items() if pointer.startswith(p + "/")),
+            key=lambda known: len(known[1]),
+        )
+        return f"{namespace}#{pointer[len(place) :]}"
 
     def _source(self, name: str) -> str:
         origin = self.message.origin

@@ -1,0 +1,141 @@
+"""What is looked at before the engine may look: depth, size, and keys for costly patterns.
+
+Most schemas need none of it. The engine descends as far as the schema does, so only a recursive
+schema can be driven into the stack's end, and only a laborious one into long work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from .document import dump
+from .errors import EnvelopeError, Problem
+from .plain import bounded_text
+from .schema_bounds import LIGHT, Effort, SchemaLimits
+from .schema_engine import Engine
+
+_CHARACTERS_A_PLACE: Final = 64
+_SHORTEST_PLACE: Final = 2
+
+
+class Guard:
+    """The verdict of a schema on values from anywhere."""
+
+    __slots__ = ("_code", "_effort", "_engine", "_limits", "_verdict", "accepts")
+
+    accepts: Callable[[object], bool]
+
+    def __init__(self, engine: Engine, effort: Effort, limits: SchemaLimits, code: str) -> None:
+        self._engine = engine
+        self._effort = effort
+        self._limits = limits
+        self._code = code
+        self._verdict = engine.whole()
+        looks = effort.recursive or effort.most > LIGHT or engine.needs_meter
+        self.accepts = self._accepts_after_a_look if looks else self._plain_accepts()
+
+    def _plain_accepts(self) -> Callable[[object], bool]:
+        # A closure is the cheapest there is to call, and this is the hot path.
+        verdict, translate = self._verdict, self._translate
+
+        def accepts(value: object) -> bool:
+            try:
+                return verdict(value)
+            except ValueError as error:
+                raise translate(value, error) from None
+
+        return accepts
+
+    def _accepts_after_a_look(self, value: object) -> bool:
+        if self.objection(value) is not None:
+            return False
+        with self.translating(value):
+            if not self._engine.needs_meter:
+                return self._verdict(value)
+            with self._engine.metered() as meter:
+                # A pattern that gives up counts as a mismatch; under `not` that would pass.
+                return self._verdict(value) and not meter.gave_up()
+
+    def objection(self, value: Any) -> tuple[str, str] | None:
+        """Why a value will not be checked at all, and what to do; None if it will be.
+
+        Raises EnvelopeError for what is not JSON, or nested too deep.
+        """
+        if not (self._effort.recursive or self._effort.most > LIGHT or self._engine.costly_keys):
+            return None
+        size = self._size(value)
+        most = self._effort.most
+        if most > LIGHT and most * size // _SHORTEST_PLACE > self._limits.matching:
+            if most * _places(value) > self._limits.matching:
+                return (
+                    "checking this against the schema would take too long",
+                    "send less at once; or mend the schema: fewer alternatives for one value",
+                )
+        return self._objection_to_keys(value) if self._engine.costly_keys else None
+
+    def _objection_to_keys(self, value: Any) -> tuple[str, str] | None:
+        with self._engine.metered() as meter:
+            keys = {key for part in _parts(value) if isinstance(part, dict) for key in part}
+            for pattern in self._engine.costly_keys:
+                for key in keys:
+                    pattern.matches(key)
+                if meter.gave_up():
+                    return (
+                        "checking the members' names against a pattern would take too long",
+                        "send shorter names; or write the schema's pattern without look-around",
+                    )
+        return None
+
+    def _size(self, value: Any) -> int:
+        try:
+            return len(bounded_text(value))
+        except TypeError:
+            with self._under_own_code():
+                return len(dump(value))
+
+    @contextmanager
+    def translating(self, value: object) -> Iterator[None]:
+        """Turn what the engine raises for values that are not JSON into EnvelopeError."""
+        try:
+            yield
+        except ValueError as error:
+            raise self._translate(value, error) from None
+
+    def _translate(self, value: object, error: ValueError) -> EnvelopeError:
+        try:
+            dump(value)
+        except EnvelopeError as better:
+            better.code = self._code
+            return better
+        message = f"this value cannot be checked: {str(error)[:100]}"
+        return EnvelopeError(
+            message, code=self._code, problems=[Problem("", "document/not-json", message)]
+        )
+
+    @contextmanager
+    def _under_own_code(self) -> Iterator[None]:
+        try:
+            yield
+        except EnvelopeError as error:
+            error.code = self._code
+            raise
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        yield part
+        if isinstance(part, dict):
+            pending += part.values()
+        elif isinstance(part, (list, tuple)):
+            pending += part
+
+
+def _places(value: Any) -> int:
+    return sum(
+        1 + (len(part) // _CHARACTERS_A_PLACE if isinstance(part, str) else 0)
+        for part in _parts(value)
+    )

@@ -23,7 +23,7 @@ from pathlib import Path
 from time import perf_counter, thread_time_ns
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import orjson
 import rfc8785
 

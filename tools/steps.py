@@ -32,10 +32,11 @@ class Steps:
         self._note(name, "ok" if code == 0 else f"FAILED ({code})", time.monotonic() - began)
 
     def tests(self, name: str, python: Path, options: list[str], **environment: str) -> None:
-        """Run pytest, and add what it counted to the sum."""
+        """Run pytest on all cores, and add what it counted to the sum."""
         with tempfile.TemporaryDirectory() as folder:
             report = Path(folder) / "report.xml"
-            command = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *options]
+            spread = ["-n", "auto", "--dist", "worksteal"]
+            command = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *spread, *options]
             self.run(name, command, **environment)
             if report.exists():
                 self._count(report)

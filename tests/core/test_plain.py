@@ -203,6 +203,7 @@ def test_orjson_counts_levels_as_the_bound_supposes() -> None:
     assert 0 < plain._SPARE < 100
     assert plain.bounded_text(in_lists(199, 1)) == b"[" * 199 + b"1" + b"]" * 199
     assert plain.bounded_text(in_lists(199, [])) == b"[" * 200 + b"]" * 200
+    inner: object
     for inner in (1, [], {}):
         with pytest.raises(TypeError):
             plain.bounded_text(in_lists(201, inner))
@@ -216,5 +217,7 @@ def test_without_a_limit_of_orjson_levels_are_counted(monkeypatch: pytest.Monkey
     assert plain.bounded_text(in_lists(200, 1)) == b"[" * 200 + b"1" + b"]" * 200
     with pytest.raises(TypeError):
         plain.bounded_text(in_lists(201, 1))
-    with pytest.raises(EnvelopeError, match="deeper than 200"):
-        dump(in_lists(201, "x" * 200))
+    deep = parse(b"[" * 200 + b"]" * 200)
+    for value in (in_lists(201, "x" * 200), [deep], [[deep], "x"]):
+        with pytest.raises(EnvelopeError, match="deeper than 200"):
+            dump(value)

@@ -24,6 +24,7 @@ PARTS = [
     if part not in DIALECTS[name].records  # type: ignore[attr-defined]
 ]
 PAIRS = [(name, part, to) for name, part in PARTS for to in DIALECTS]
+OPENED = object()
 OPEN = {"mcp", "mcpx/0.1", "jsonrpc/2.0", "tool/1.0"}
 relaxed = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
@@ -55,12 +56,20 @@ def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str, 
 def missing(before: Any, after: Any, listed: tuple[str, ...]) -> list[str]:
     """Leaves of ``before`` that ``after`` lacks and nobody listed."""
     there = dict(leaves(after))
+    for pointer in list(there):
+        place, key, _ = pointer.partition("/dev.mcp-envelope~1carried")
+        if key:  # an open place that was null or empty before has been used
+            there.setdefault(place, OPENED)
     return [
         pointer
         for pointer, value in leaves(before)
-        if not (pointer in there and same_value(there[pointer], value))
+        if not (pointer in there and _still(value, there[pointer]))
         and not any((pointer + "/").startswith(lost + "/") for lost in listed)
     ]
+
+
+def _still(before: Any, after: Any) -> bool:
+    return before in (None, {}) if after is OPENED else same_value(after, before)
 
 
 def nested(value: Any) -> bool:
@@ -99,9 +108,7 @@ def test_there_and_back_loses_at_most_what_was_listed(
 @pytest.mark.parametrize(("dialect", "part", "to"), PAIRS)
 @given(data=st.data())
 @settings(relaxed, max_examples=1000)
-def test_there_and_back_many_times(
-    dialect: str, part: str, to: str, data: st.DataObject
-) -> None:
+def test_there_and_back_many_times(dialect: str, part: str, to: str, data: st.DataObject) -> None:
     """The same, for as many documents as patience allows."""
     check_there_and_back(dialect, part, to, data.draw(instances(schema_of(dialect, part))))
 
@@ -121,6 +128,8 @@ def check_there_and_back(dialect: str, part: str, to: str, value: Any) -> None:
     message = target.decode(there.document, target.part_of(there.document.value))
     back = source.encode(message, Filling())
     listed = (*there.lost, *back.lost)
+    # An error whose code was made coarser may come back as a result that is marked isError.
+    listed += tuple(p.removesuffix("/code") for p in listed if p.endswith("/error/code"))
     story = f"{document.raw!r}\n => {there.document.raw!r}\n => {back.document.raw!r}"
     assert missing(value, back.document.value, listed) == [], story
     if to in OPEN and not there.lost:

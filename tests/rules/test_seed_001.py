@@ -165,8 +165,11 @@ def test_schemas_are_cached_by_fingerprint(tools: Path) -> None:
     """S001-13: the same schema is compiled once, and a changed file is noticed at once."""
     registry = me.SchemaRegistry(schema_root=tools)
     first = registry.load_tool_io("search")
-    assert registry.load_tool_io("search").fingerprint == first.fingerprint
-    assert registry.load_tool_io("find").fingerprint == first.fingerprint
+    assert registry.load_tool_io("search") is first
+    twin = registry.load_tool_io("find")
+    assert twin.fingerprint == first.fingerprint
+    assert twin.input.validator is first.input.validator
+    assert twin.output.validator is first.output.validator
     changed = {**INPUT, "required": ["query", "language"]}
     (tools / "tools" / "search.input.schema.json").write_text(json.dumps(changed))
     again = registry.load_tool_io("search")

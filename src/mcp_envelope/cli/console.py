@@ -72,7 +72,7 @@ class Console:
         if sys.stdout is not None and sys.stdout.isatty():
             text = data.decode(errors="backslashreplace").replace("\r\n", "\n").replace("\r", "\n")
             lines = text.removesuffix("\n").split("\n")
-            data = "".join(f"{_escaped(line, _as_json, keep='	')}\n" for line in lines).encode()
+            data = "".join(_escaped(line, _as_json, keep="\t") + "\n" for line in lines).encode()
         self._emit(data)
 
     def say(self, line: str = "") -> None:

@@ -63,9 +63,10 @@ def bounded_text(value: Any, default: Callable[[object], Any] | None = None) -> 
     count an innermost empty container; with these, some values at the limit are doubted.)
     """
     if _SPARE < 1:
-        if deeper_than(value, MAX_DEPTH):
+        raw = orjson.dumps(value, default, _OPTIONS)
+        if _is_too_deep(raw):
             raise TypeError("too deep")
-        return orjson.dumps(value, default, _OPTIONS)
+        return raw
     for _ in range(_SPARE):
         value = (value,)
     return orjson.dumps(value, default, _OPTIONS)[_SPARE:-_SPARE]
@@ -105,16 +106,16 @@ def check_printed(value: object, raw: bytes, unfold: Callable[[object], Any]) ->
         try:
             bounded_text(value, unfold)
         except TypeError:  # perhaps only for an integer beyond 64 bits
-            _check_depth(raw)
+            if _is_too_deep(raw):
+                reason = f"nested deeper than {MAX_DEPTH} levels"
+                raise not_json("", reason) from None
 
 
-def _check_depth(raw: bytes) -> None:
+def _is_too_deep(raw: bytes) -> bool:
     try:
-        if not deeper_than(load_plain(raw), MAX_DEPTH):
-            return
+        return deeper_than(load_plain(raw), MAX_DEPTH)
     except ValueError:  # deeper than even jiter goes
-        pass
-    raise not_json("", f"nested deeper than {MAX_DEPTH} levels")
+        return True
 
 
 def not_json(pointer: str, reason: str) -> EnvelopeError:

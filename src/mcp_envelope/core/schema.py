@@ -38,7 +38,7 @@ class SchemaCheck:
     Values are plain Python values, as :func:`parse` gives them.
     """
 
-    __slots__ = ("_checks", "_guard", "_text", "accepts", "code", "name")
+    __slots__ = ("__weakref__", "_checks", "_guard", "_text", "accepts", "code", "name")
 
     #: Whether a value satisfies the schema. Raises EnvelopeError for what is not JSON, as far
     #: as the schema looks at it.

@@ -12,6 +12,7 @@ from mcp_envelope.core.document import Document, dump
 from mcp_envelope.core.errors import ConversionError, EnvelopeError
 from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.message import Message, Success
+from mcp_envelope.core.pointer import pointer_of
 
 from .reader import Reader
 from .writer import Writer
@@ -111,10 +112,9 @@ def read_result(reader: Reader, base: str, method: str | None) -> dict[str, Any]
             fields["payload"] = _read_tool_payload(reader, result)
             return fields
     elif method == TOOL_CALL and not _is_task(members) and found is not None:
-        # Known to be a tool's, yet without what a tool returns: it is kept as it is.
-        fields["payload"] = reader.take(result, "payload")
-        fields["meta"] = None
-        reader.keep({result: found})
+        # Known to be a tool's, yet without what a tool returns.
+        reader.absent(result + "/content")
+        fields["meta"] = reader.meta(result + "/_meta")
         return fields
     fields["meta"] = reader.meta(result + "/_meta")
     fields["payload"] = reader.object_without_ours(result, "payload", "_meta")
@@ -132,7 +132,8 @@ def _read_tool_payload(reader: Reader, result: str) -> Document | None:
             reader.take(result + "/content")
         elif content is None:
             reader.absent(result + "/content")
-        if type(structured.value) is list and _are_blocks(structured.value):
+        value = structured.value
+        if _becomes_content(value):
             reader.keep({result + "/structuredContent": structured})  # or it would become content
         return structured
     blocks = content.elements() if content is not None else []
@@ -140,7 +141,7 @@ def _read_tool_payload(reader: Reader, result: str) -> Document | None:
         pointer = result + "/content/0"
         reader.take(result + "/content")
         reader.mark("payload", pointer + "/text")
-        reader.keep({f"{pointer}/{name}": part for name, part in _more(blocks[0]).items()})
+        reader.keep({pointer + pointer_of([n]): part for n, part in _more(blocks[0]).items()})
         return blocks[0]["text"]
     return reader.take(result + "/content", "payload")
 
@@ -164,12 +165,12 @@ def write_result(writer: Writer, base: str = "") -> None:
     """Put a Success where :func:`read_result` finds it."""
     result = base + "/result"
     payload: Document | None = writer.get("payload")
-    if writer.has_extra(result):
-        writer.drop("payload", "method")
-        return
     if payload is None:
-        writer.drop("method")
-        writer.fill(result + "/content", "payload", [])
+        if not writer.has_extra(result + "/content"):
+            writer.drop("method")
+            writer.fill(result + "/content", "payload", [])
+        elif not writer.has_extra(result):
+            writer.put(result, {})
         writer.place(result + "/_meta", "meta")
         return
     if writer.get("method") != TOOL_CALL and not payload.is_object and writer.message.origin:
@@ -190,15 +191,17 @@ def write_tool_payload(writer: Writer, result: str, payload: Document) -> None:
     """A payload as the result of a tool: text, content blocks or structured content."""
     writer.drop("payload")
     value = payload.value
-    if type(value) is str:
+    if writer.has_extra(result + "/content"):
+        if not writer.has_extra(result + "/structuredContent"):
+            writer.put(result + "/structuredContent", payload)
+    elif type(value) is str:
         writer.put(result + "/content", [{"type": "text", "text": payload}])
-    elif type(value) is list and _are_blocks(value) and not writer.has_extra(result + "/content"):
+    elif _becomes_content(value):
         writer.put(result + "/content", payload)
     else:
         if not writer.has_extra(result + "/structuredContent"):
             writer.put(result + "/structuredContent", payload)
-        if not writer.has_extra(result + "/content"):
-            writer.put(result + "/content", text_content(dump(payload).decode()))
+        writer.put(result + "/content", text_content(dump(payload).decode()))
 
 
 def told_by(result: object) -> str | None:
@@ -211,10 +214,16 @@ def _is_task(value: Mapping[str, Any]) -> bool:
     return value.get("resultType") == "task" or type(value.get("task")) is dict
 
 
-def _are_blocks(value: list[Any]) -> bool:
-    # One plain block of text would be read back as a string.
-    blocks = all(isinstance(b, dict) and isinstance(b.get("type"), str) for b in value)
-    return blocks and not (len(value) == 1 and _is_text(value[0]))
+def are_blocks(value: list[Any]) -> bool:
+    """Whether a list is made of content blocks."""
+    return all(isinstance(block, dict) and isinstance(block.get("type"), str) for block in value)
+
+
+def _becomes_content(value: object) -> bool:
+    """Whether a payload is written as content. One plain text block would be read as text."""
+    if type(value) is not list:
+        return type(value) is str
+    return are_blocks(value) and not (len(value) == 1 and _is_text(value[0]))
 
 
 def speaks_of_tools(message: Message) -> bool:

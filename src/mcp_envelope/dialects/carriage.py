@@ -31,6 +31,7 @@ KEY: Final = "dev.mcp-envelope/carried"
 _FIELD: Final = "dev.mcp-envelope/field:"
 _EXTRA: Final = "dev.mcp-envelope/extra:"
 _FILLED: Final = "dev.mcp-envelope/filled"
+_ABSENT: Final = "dev.mcp-envelope/absent"
 _EMPTY: Final = "dev.mcp-envelope/empty"
 SHORT: Final = 200
 
@@ -98,6 +99,9 @@ def pack_flat(
     listed = Document.of(filled).raw.decode()
     if filled and len(listed) <= SHORT:
         texts[_FILLED] = listed
+    absent = Document.of([key for key, value in extras.items() if value is None])
+    if len(absent) and len(absent.raw) <= SHORT:
+        texts[_ABSENT] = absent.raw.decode()
     if texts and empty:
         texts[_EMPTY] = "true"
     return texts, too_long
@@ -149,11 +153,16 @@ def _unpack_flat(place: Document, pointer: str) -> Carried:
     filled: frozenset[str] = frozenset()
     pointers: dict[str, str] = {}
     for key, text in place.value.items():
-        if not key.startswith((_FIELD, _EXTRA, _FILLED, _EMPTY)) or not isinstance(text, str):
+        if not key.startswith((_FIELD, _EXTRA, _FILLED, _ABSENT, _EMPTY)) or not isinstance(
+            text, str
+        ):
             continue
         try:
             document = parse(text.encode())
             if key == _EMPTY:
+                pointers[key] = key
+            elif key == _ABSENT and _is_list_of_texts(document):
+                extras |= dict.fromkeys(filter(_may_ride, document.value))
                 pointers[key] = key
             elif key == _FILLED and _is_list_of_texts(document):
                 filled = frozenset(document.value)

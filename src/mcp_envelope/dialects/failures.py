@@ -10,7 +10,7 @@ from mcp_envelope.core import codes
 from mcp_envelope.core.document import Document, build
 from mcp_envelope.core.message import Fault
 
-from .calls import text_content
+from .calls import are_blocks, text_content
 from .reader import Reader
 from .writer import Writer
 
@@ -81,7 +81,8 @@ def write_error(writer: Writer, base: str, numbers: Numbers) -> None:
         members = first.details.members() if first.details is not None else {}
         if first.details is not None or added:
             writer.put(error + "/data", build({**members, **added}))
-        again = replace(first, code=first.code or numbers.meaning(number))
+        kept = None if added and not members else first.details
+        again = replace(first, code=first.code or numbers.meaning(number), details=kept)
     writer.read_back((again,))
 
 
@@ -98,6 +99,8 @@ def read_tool_failure(reader: Reader, base: str) -> dict[str, Any]:
     content = reader.peek(result + "/content")
     message = _text_of(content.value if content is not None else None)
     payload = reader.take(result + "/structuredContent", "payload")
+    if payload is not None and _says(payload, message):
+        reader.keep({result + "/structuredContent": payload})  # or it would become content
     if payload is None and reader.verbatim:  # the text says no more than the message
         reader.take(result + "/content")
     elif payload is None and type(content.value if content else None) is list:
@@ -117,11 +120,7 @@ def write_tool_failure(writer: Writer, base: str) -> None:
     first = faults[0]
     payload: Document | None = writer.get("payload")
     writer.put(result + "/isError", True, "payload")
-    if (
-        payload is not None
-        and type(payload.value) is list
-        and _text_of(payload.value) == first.message
-    ):
+    if _says(payload, first.message) and not writer.has_extra(result + "/content"):
         writer.put(result + "/content", payload)
     else:
         if not writer.has_extra(result + "/structuredContent"):
@@ -131,6 +130,12 @@ def write_tool_failure(writer: Writer, base: str) -> None:
                 writer.verbatim()
             writer.put(result + "/content", text_content(first.message))
     writer.read_back((Fault(code=TOOL_FAILED, message=first.message),))
+
+
+def _says(payload: Document | None, message: str) -> bool:
+    """Whether a payload is content whose text is the message."""
+    blocks = payload.value if payload is not None else None
+    return type(blocks) is list and are_blocks(blocks) and _text_of(blocks) == message
 
 
 def _text_of(content: object) -> str:

@@ -10,6 +10,7 @@ from mcp_envelope.core import codes
 from mcp_envelope.core.document import Document
 from mcp_envelope.core.errors import Problem
 from mcp_envelope.core.message import Event, Failure, Fault, Message, Request, Success
+from mcp_envelope.core.pointer import pointer_of
 from mcp_envelope.core.ports import Filling
 from mcp_envelope.core.provenance import (
     artifact_problem,
@@ -226,7 +227,8 @@ def _read_fault(reader: Reader, index: int, entry: Document) -> Fault:
     for name in ("code", "message", "details", "retryable"):
         reader.mark(f"faults.{index}.{name}", f"/errors/{index}/{name}")
     reader.mark(f"faults.{index}", f"/errors/{index}")
-    reader.keep({f"/errors/{index}/{name}": part for name, part in members.items()})
+    place = f"/errors/{index}"
+    reader.keep({place + pointer_of([name]): part for name, part in members.items()})
     return Fault(
         code=codes.by_provenance(code) or code,
         message=text,

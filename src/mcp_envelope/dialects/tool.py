@@ -11,6 +11,7 @@ from mcp_envelope.core import codes
 from mcp_envelope.core.document import Document
 from mcp_envelope.core.errors import Problem
 from mcp_envelope.core.message import Failure, Fault, Message, Request, Success
+from mcp_envelope.core.pointer import pointer_of
 from mcp_envelope.core.ports import Filling
 
 from .base import SchemaDialect
@@ -122,27 +123,28 @@ def _read_faults(reader: Reader, *, retry: bool) -> tuple[Fault, ...]:
         said = reader.peek("/status/message")
         message = (reader.text("/status/message") or "") if said and said.value else ""
         return (Fault(code=None, message=message, retryable=retry),)
-    faults = []
-    for index, entry in enumerate(entries):
-        members = entry.members()
-        code, detail = members.pop("code", None), members.pop("detail", None)
-        text = members.pop("message")
-        place = f"/errors/{index}"
-        reader.mark(f"faults.{index}", place)
-        reader.mark(f"faults.{index}.details", place + "/detail")
-        reader.mark(f"faults.{index}.code", place + "/code")
-        reader.keep({f"/errors/{index}/{name}": part for name, part in members.items()})
-        faults.append(
-            Fault(
-                code=code.value if code is not None else None,
-                message=text.value,
-                details=detail,
-                retryable=retry if index == 0 else None,
-            )
-        )
-    if len(faults) > 1 or faults[0].code is not None or faults[0].details is not None:
-        reader.take("/errors")
-    return tuple(faults)
+    if len(entries) == 1 and len(entries[0]) == 1:
+        # It says no more than ``status.message`` would: left as it is, so that it stays there.
+        reader.mark("faults", "/errors/0")
+        return (Fault(code=None, message=entries[0]["message"].value, retryable=retry),)
+    reader.take("/errors")
+    return tuple(
+        _read_fault(reader, index, entry, retry=retry if index == 0 else None)
+        for index, entry in enumerate(entries)
+    )
+
+
+def _read_fault(reader: Reader, index: int, entry: Document, *, retry: bool | None) -> Fault:
+    place = f"/errors/{index}"
+    members = entry.members()
+    code, detail = members.pop("code", None), members.pop("detail", None)
+    message = members.pop("message").value
+    reader.mark(f"faults.{index}", place)
+    reader.mark(f"faults.{index}.details", place + "/detail")
+    reader.mark(f"faults.{index}.code", place + "/code")
+    reader.keep({place + pointer_of([name]): part for name, part in members.items()})
+    own = code.value if code is not None else None
+    return Fault(code=own, message=message, details=detail, retryable=retry)
 
 
 def _write_faults(writer: Writer, message: Failure) -> None:
@@ -162,8 +164,8 @@ def _write_faults(writer: Writer, message: Failure) -> None:
         entries.append({name: part for name, part in entry.items() if part is not None})
     kept = writer.extra("/errors")
     if kept is None or not kept.value:
-        plain = len(entries) == 1 and len(entries[0]) == 1
-        if not plain:
+        more = any(key.startswith("tool/1.0#/errors/") for key in message.extras)
+        if more or len(entries) > 1 or len(entries[0]) > 1:
             writer.put("/errors", entries)
         elif first.message:
             writer.put("/status/message", first.message)

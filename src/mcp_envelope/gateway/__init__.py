@@ -1,0 +1,1 @@
+"""The gateway: what reads settings and folders, and puts the parts together."""

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.dialects.strategies import SCHEMAS, instances
 
 import mcp_envelope as me
 from mcp_envelope.core.plain import same_value
 from mcp_envelope.core.pointer import pointer_of
 from mcp_envelope.core.ports import Filling
 from mcp_envelope.dialects import DIALECTS
-
-from tests.dialects.strategies import SCHEMAS, instances
 
 PARTS = [
     (name, part)
@@ -32,6 +31,7 @@ relaxed = settings(
 
 
 def schema_of(dialect: str, part: str) -> Any:
+    """The published schema of what a dialect writes as a part."""
     return SCHEMAS[f"urn:mcp-envelope:{dialect}:{emitted(dialect, part)}"]
 
 
@@ -114,6 +114,7 @@ def test_there_and_back_many_times(dialect: str, part: str, to: str, data: st.Da
 
 
 def check_there_and_back(dialect: str, part: str, to: str, value: Any) -> None:
+    """Convert and convert back, and compare what came home with what was listed."""
     source = DIALECTS[dialect]
     document = me.Document.of(value)
     if nested(value):

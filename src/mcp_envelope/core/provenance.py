@@ -32,7 +32,7 @@ def method_id_problem(method: str, pointer: str = "") -> Problem | None:
             f"{_shown(method)} is no method id",
             "lower-case segments that begin with a letter, joined by dots: engine.prov.build_v0_1",
         )
-    namespace = method.split(".")[0]
+    namespace = method.partition(".")[0]
     if namespace in RESERVED:
         return _problem(
             pointer,

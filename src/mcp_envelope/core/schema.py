@@ -20,7 +20,7 @@ from .errors import ConfigError, EnvelopeError, Problem
 from .plain import deeper_than, load_plain
 from .schema_bounds import LABORIOUS, Effort, SchemaLimits, TooMuchWorkError, measure
 from .schema_cuts import apply_cuts, find_cuts
-from .schema_engine import Engine
+from .schema_engine import Engine, match_patterns
 from .schema_guard import Guard
 from .schema_map import SchemaMap, uri_of
 from .schema_reasons import explain
@@ -115,9 +115,12 @@ def compile_schema(
             trees[key if key != name else f"{key} "] = found
     schemas = SchemaMap(trees, most=limits.subschemas)
     _bound_patterns(name, schemas, limits)
+    matchers, replaced = match_patterns(name, schemas)
+    if replaced:
+        schemas = SchemaMap(trees, most=limits.subschemas)
     effort, cut = _measure(schemas, limits)
     used = {key: tree for key, tree in trees.items() if key in schemas.used}
-    engine = Engine(used, schemas, limits, cut=cut, formats=formats)
+    engine = Engine(used, schemas, matchers, limits, cut=cut, formats=formats)
     checks = Checks(engine, schemas, effort)
     guard = Guard(engine, effort, limits, code)
     return SchemaCheck(name, dump(schema), checks, guard, code)

@@ -19,6 +19,7 @@ from .pointer import pointer_of
 from .schema_bounds import SchemaLimits
 from .schema_cuts import CUT
 from .schema_map import SchemaMap
+from .schema_patterns import respell, respelled
 from .schema_refs import encode_pointer
 
 Verdict: TypeAlias = Callable[[object], bool]
@@ -107,6 +108,9 @@ class _Costly:
         return False
 
 
+Matchers: TypeAlias = Mapping[str, _Costly | Verdict]
+
+
 class Engine:
     """Compiles the checks of one schema: of the whole, of its subschemas, of single keywords."""
 
@@ -114,6 +118,7 @@ class Engine:
         self,
         trees: Mapping[str, tuple[str, Any]],
         schemas: SchemaMap,
+        matchers: Matchers,
         limits: SchemaLimits,
         *,
         cut: bool = False,
@@ -124,7 +129,7 @@ class Engine:
         self._nodes = schemas.nodes
         self._followed: dict[int, Verdict] = {}
         self._draft = draft_of(self._name, self._root)
-        self._matchers = _sort_patterns(self._name, schemas)
+        self._matchers = matchers
         self.has_costly_patterns = any(type(m) is _Costly for m in self._matchers.values())
         self.costly_keys = [
             found for key in schemas.key_patterns if type(found := self._matchers[key]) is _Costly
@@ -169,6 +174,16 @@ class Engine:
         """Whether a pattern of the schema finds something in a text."""
         found = self._matchers[pattern]
         return found.matches(text) if isinstance(found, _Costly) else found(text)
+
+    def run(self, verdict: Verdict, value: object) -> bool:
+        """A verdict within what one call may spend on costly patterns."""
+        meter = Meter(self._limits.pattern_steps, self._follow)
+        token = _METER.set(meter)
+        try:
+            # A pattern that gives up counts as a mismatch; under `not` that would pass.
+            return verdict(value) and not meter.gave_up()
+        finally:
+            _METER.reset(token)
 
     @contextmanager
     def metered(self, share: int = 1) -> Iterator[Meter]:
@@ -218,7 +233,7 @@ def _never(uri: str) -> Any:
     raise LookupError(f"nothing is fetched, so not {uri[:200]}")
 
 
-def _pattern_keyword(matchers: Mapping[str, _Costly | Verdict]) -> type[engine.KeywordValidator]:
+def _pattern_keyword(matchers: Matchers) -> type[engine.KeywordValidator]:
     class Pattern:
         """Replaces the engine's own ``pattern`` in schemas that have a costly one."""
 
@@ -258,37 +273,49 @@ class _Cut:
             raise ValueError
 
 
-def _sort_patterns(name: str, schemas: SchemaMap) -> dict[str, _Costly | Verdict]:
-    """A matcher for each pattern. Raises ConfigError for what is no pattern, or too large."""
+def match_patterns(name: str, schemas: SchemaMap) -> tuple[Matchers, bool]:
+    """A matcher for each pattern. Raises ConfigError for what is no pattern, or too large.
+
+    Patterns that the engine does not understand as they are get replaced in the schemas, which
+    then have to be mapped again: that is the second thing returned.
+    """
     matchers: dict[str, _Costly | Verdict] = {}
+    replaced: dict[str, str] = {}
     costly = 0
     for pattern, place in schemas.patterns.items():
-        schema: dict[str, Any] = {"pattern": pattern}
-        try:
-            matchers[pattern] = engine.Draft202012Validator(
-                schema, pattern_options=_SMALL, offline=True
-            ).is_valid
-            continue
-        except ValueError:
-            costly += 1
+        words = respelled(pattern)
+        found = _matcher(pattern)
+        if found is None and words != pattern:
+            found = _matcher(words)
+            replaced[pattern] = words
+        if found is None:
+            raise ConfigError(
+                f"schema {name}: this is no regular expression, or one too large to use, "
+                f"at {place}: {pattern[:100]!r}",
+                hint="patterns are ECMA-262 expressions; large counts such as {1000} multiply",
+            )
+        matchers[replaced.get(pattern, pattern)] = found
+        costly += type(found) is _Costly
         if costly > _COSTLY_PATTERNS:
             raise ConfigError(
                 f"schema {name} has more than {_COSTLY_PATTERNS} patterns that are large or need "
                 f"backtracking, the last at {place}",
                 hint="write some of them without look-around, backreferences or large counts",
             )
+    for node in schemas.nodes if replaced else ():
+        respell(node.schema, replaced)
+    return matchers, bool(replaced)
+
+
+def _matcher(pattern: str) -> _Costly | Verdict | None:
+    schema: dict[str, Any] = {"pattern": pattern}
+    for options in (_SMALL, _with_backtracks(_BACKTRACKS[0])):
         try:
-            engine.Draft202012Validator(
-                schema, pattern_options=_with_backtracks(_BACKTRACKS[0]), offline=True
-            )
+            found = engine.Draft202012Validator(schema, pattern_options=options, offline=True)
         except ValueError:
-            raise ConfigError(
-                f"schema {name}: this is no regular expression, or one too large to use, "
-                f"at {place}: {pattern[:100]!r}",
-                hint="patterns are ECMA-262 expressions; large counts such as {1000} multiply",
-            ) from None
-        matchers[pattern] = _Costly(pattern)
-    return matchers
+            continue
+        return found.is_valid if options is _SMALL else _Costly(pattern)
+    return None
 
 
 def _check_against_metaschema(name: str, schema: Any) -> None:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+import orjson
+
 from .document import dump
 from .errors import EnvelopeError, Problem
-from .plain import bounded_text
+from .plain import MAX_DEPTH, bounded_text
 from .schema_bounds import LIGHT, Effort, SchemaLimits
 from .schema_engine import Engine
 
@@ -23,7 +25,7 @@ _SHORTEST_PLACE: Final = 2
 class Guard:
     """The verdict of a schema on values from anywhere."""
 
-    __slots__ = ("_code", "_effort", "_engine", "_limits", "_verdict", "accepts")
+    __slots__ = ("_code", "_effort", "_engine", "_limits", "_looks", "_verdict", "accepts")
 
     accepts: Callable[[object], bool]
 
@@ -33,8 +35,9 @@ class Guard:
         self._limits = limits
         self._code = code
         self._verdict = engine.whole()
-        looks = effort.recursive or effort.most > LIGHT or engine.needs_meter
-        self.accepts = self._accepts_after_a_look if looks else self._plain_accepts()
+        self._looks = effort.recursive or effort.most > LIGHT or bool(engine.costly_keys)
+        plain = not (self._looks or engine.needs_meter)
+        self.accepts = self._plain_accepts() if plain else self._accepts_after_a_look
 
     def _plain_accepts(self) -> Callable[[object], bool]:
         # A closure is the cheapest there is to call, and this is the hot path.
@@ -49,21 +52,21 @@ class Guard:
         return accepts
 
     def _accepts_after_a_look(self, value: object) -> bool:
-        if self.objection(value) is not None:
+        if self._looks and self.objection(value) is not None:
             return False
-        with self.translating(value):
-            if not self._engine.needs_meter:
-                return self._verdict(value)
-            with self._engine.metered() as meter:
-                # A pattern that gives up counts as a mismatch; under `not` that would pass.
-                return self._verdict(value) and not meter.gave_up()
+        try:
+            if self._engine.needs_meter:
+                return self._engine.run(self._verdict, value)
+            return self._verdict(value)
+        except ValueError as error:
+            raise self._translate(value, error) from None
 
     def objection(self, value: Any) -> tuple[str, str] | None:
         """Why a value will not be checked at all, and what to do; None if it will be.
 
         Raises EnvelopeError for what is not JSON, or nested too deep.
         """
-        if not (self._effort.recursive or self._effort.most > LIGHT or self._engine.costly_keys):
+        if not self._looks:
             return None
         size = self._size(value)
         most = self._effort.most
@@ -90,7 +93,10 @@ class Guard:
 
     def _size(self, value: Any) -> int:
         try:
-            return len(bounded_text(value))
+            text = orjson.dumps(value)
+            if text.count(b"[") + text.count(b"{") > MAX_DEPTH:
+                bounded_text(value)
+            return len(text)
         except TypeError:
             with self._under_own_code():
                 return len(dump(value))

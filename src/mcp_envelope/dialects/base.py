@@ -61,7 +61,7 @@ class SchemaDialect:
         version = self.version_problem(document.value, part)
         if version is not None:
             return [version]
-        found = self.check(part).problems(document.value)
+        found = self.schema_problems(document.value, part)
         return found or [*self.refusals(document.value, part), *self.faults(document.value, part)]
 
     def decode(self, document: Document, part: str) -> Message:
@@ -79,7 +79,7 @@ class SchemaDialect:
                 problems=[version],
             )
         if not self.check(part).accepts(value):
-            self.refuse(part, self.check(part).problems(value))
+            self.refuse(part, self.schema_problems(value, part))
         if refusals := self.refusals(value, part):
             self.refuse(part, refusals)
         return self.read(document, part)
@@ -101,6 +101,10 @@ class SchemaDialect:
     def version_problem(self, value: Any, part: str) -> Problem | None:
         """What to say of an envelope of a version that is not served, before anything else."""
         return None
+
+    def schema_problems(self, value: Any, part: str) -> list[Problem]:
+        """What the part's schema says against a value."""
+        return self.check(part).problems(value)
 
     def check(self, part: str) -> SchemaCheck:
         """The compiled schema of a part."""

@@ -10,10 +10,11 @@ JSON text:
 
     {"dev.mcp-envelope/field:trace_id": "…", "dev.mcp-envelope/extra:tiered/1.0#/tier": "…"}
 
-``fields`` are fields of the neutral model, ``extras`` members of other dialects, ``absent`` such members that were not there although they are usually written, ``filled``
-pointers at what the conversion made up, which a way back leaves out again. ``verbatim`` says
-that the payload stands as it is, where it would be read as a wrapped one, ``empty`` that the
-open place was there before, and empty.
+``fields`` are fields of the neutral model, ``extras`` members of other dialects, ``absent``
+such members that were not there although they are usually written, ``filled`` pointers at what
+the conversion made up, which a way back leaves out again. ``verbatim`` says that the payload
+stands as it is, where it would be read as a wrapped one, ``empty`` that the open place was
+there before, and empty.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def pack(
     """The members to put into an open place that may hold anything."""
     carried: dict[str, object] = {}
     if fields:
-        carried["fields"] = {name: _written(value) for name, value in fields.items()}
+        carried["fields"] = {name: written(value) for name, value in fields.items()}
     if present := {key: value for key, value in extras.items() if value is not None}:
         carried["extras"] = present
     if absent := [key for key, value in extras.items() if value is None]:
@@ -86,7 +87,7 @@ def pack_flat(
     empty: bool = False,
 ) -> tuple[dict[str, str], list[str]]:
     """The members for a place of short strings, and the names of what is too long for it."""
-    named = {_FIELD + name: (name, _written(value)) for name, value in fields.items()}
+    named = {_FIELD + name: (name, written(value)) for name, value in fields.items()}
     named |= {_EXTRA + key: (key, value) for key, value in extras.items() if value is not None}
     texts: dict[str, str] = {}
     too_long: list[str] = []
@@ -197,12 +198,12 @@ def _is_list_of_texts(document: Document | None) -> bool:
     return isinstance(document.value, list) and all(isinstance(t, str) for t in document.value)
 
 
-def _written(value: object) -> object:
+def written(value: object) -> object:
     """The JSON form of a field's value."""
     if isinstance(value, Peer):
         return value.id
     if isinstance(value, tuple):
-        return [_written(part) for part in value]
+        return [written(part) for part in value]
     if isinstance(value, Fault):
         return build(
             {

@@ -58,10 +58,11 @@ class JsonRpc(SchemaDialect):
         return None
 
     def part_of(self, value: object) -> str:
-        if isinstance(value, dict) and "jsonrpc" not in value and "tool" in value:
+        members = value if isinstance(value, dict) else {}
+        if "jsonrpc" not in members and "tool" in members:
             return "tool_io"
-        answers = isinstance(value, dict) and ("result" in value or "error" in value)
-        return "response" if answers and "method" not in value else "request"
+        answers = "result" in members or "error" in members
+        return "response" if answers and "method" not in members else "request"
 
     def read(self, document: Document, part: str) -> Message:
         value = document.value
@@ -116,7 +117,7 @@ def _names_mcp(params: Mapping[str, Any]) -> bool:
 
 def _read_result(reader: Reader, result: Any) -> Message:
     fields: dict[str, Any] = {"id": reader.value("/id", "id")}
-    if "_meta" in result if isinstance(result, dict) else False:
+    if isinstance(result, dict) and "_meta" in result:
         fields["meta"] = reader.meta(_RESULT_META)
     is_tool = (
         isinstance(result, dict) and isinstance(result.get("tool"), str) and "output" in result

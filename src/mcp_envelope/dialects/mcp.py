@@ -104,26 +104,42 @@ def place_for(message: Message, base: str = "") -> str | None:
     return base + "/result/_meta"
 
 
-def read_message(reader: Reader, value: Mapping[str, Any], base: str = "", **known: Any) -> Message:
-    """The message of a JSON-RPC object at ``base``; ``known`` are fields from around it."""
-    identity = {"id": reader.value(base + "/id", "id")}
-    if "method" in value:
-        call = read_call(reader, base)
-        if "id" in value or known.get("proposal"):
-            return reader.message(Request, **identity, **known, **call)
-        call["payload"] = call.pop("arguments", None)
-        reader.mark("payload", base + "/params")
-        return reader.message(Event, name="notification", **known, **call)
+def read_message(
+    reader: Reader,
+    value: Mapping[str, Any],
+    base: str = "",
+    *,
+    answers: bool = False,
+    **known: Any,
+) -> Message:
+    """The message of a JSON-RPC object at ``base``; ``known`` are fields from around it.
+
+    An answer may repeat the method it answers, so ``answers`` says where it is known to be one.
+    """
+    known["id"] = reader.value(base + "/id", "id")
+    if "method" in value and not answers:
+        return _read_question(reader, value, base, known)
     method = known.pop("method", None) or reader.hint("method")
     if "error" in value:
         faults = read_error(reader, base, NUMBERS)
-        return reader.message(Failure, **identity, faults=faults, method=method, **known)
+        return reader.message(Failure, **known, faults=faults, method=method)
     if value["result"].get("isError") is True:
-        failure = {"method": TOOL_CALL, "meta": reader.meta(base + "/result/_meta")}
-        failure |= read_tool_failure(reader, base)
-        return reader.message(Failure, **identity, **known, **failure)
-    fields = read_result(reader, base, method)
-    return reader.message(Success, **identity, **known, **fields)
+        known["method"] = method or TOOL_CALL
+        known["meta"] = reader.meta(base + "/result/_meta")
+        return reader.message(Failure, **known, **read_tool_failure(reader, base))
+    return reader.message(Success, **known, **read_result(reader, base, method))
+
+
+def _read_question(
+    reader: Reader, value: Mapping[str, Any], base: str, known: dict[str, Any]
+) -> Message:
+    call = read_call(reader, base)
+    if "id" in value or known.get("proposal"):
+        return reader.message(Request, **known, **call)
+    del known["id"]
+    call["payload"] = call.pop("arguments", None)
+    reader.mark("payload", base + "/params")
+    return reader.message(Event, name="notification", **known, **call)
 
 
 def writes_error(message: Failure) -> bool:

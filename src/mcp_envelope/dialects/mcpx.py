@@ -79,14 +79,15 @@ class Mcpx(SchemaDialect):
         reader.take(_PAYLOAD + "/jsonrpc")
         if kind.type == "proposal":
             known["proposal"] = True
-        if "method" not in payload:
+        answers = kind.type == "response"
+        if answers:
             if not reader.is_filled("/kind"):
                 reader.mark("method", "/kind")
                 known["method"] = kind.method
             if kind.context is not None and kind.takes_context:
                 reader.mark("target", "/kind")
                 known["target"] = kind.context
-        return mcp.read_message(reader, payload, _PAYLOAD, **known)
+        return mcp.read_message(reader, payload, _PAYLOAD, answers=answers, **known)
 
     def write(self, message: Message, filling: Filling) -> Writer:
         writer = Writer(message, _NAMESPACES, filling, open_place=_OPEN)

@@ -9,15 +9,19 @@ from mcp_envelope.core import codes
 from mcp_envelope.core.document import Document
 from mcp_envelope.core.errors import Problem
 from mcp_envelope.core.message import Failure, Fault, Message, Success
+from mcp_envelope.core.plain import walk
 from mcp_envelope.core.pointer import pointer_of
 from mcp_envelope.core.ports import Filling
 
 from .base import SchemaDialect
 from .calls import TOOL_CALL, speaks_of_tools
+from .carriage import written
 from .reader import Reader
 from .writer import NULL, Writer
 
 _NAMESPACES: Final = {"": "tiered/1.0"}
+_MARK: Final = "envelope-v1"
+_LONGEST: Final = 500
 _DETAILS: Final = "/error/error_details"
 _FIELDS: Final = (
     "tier",
@@ -53,7 +57,7 @@ class Tiered(SchemaDialect):
             if name not in _FIELDS:
                 message = f"{name[:60]!r} is no field of tiered/1.0; it is kept, never written"
                 found.append(_warning(pointer_of([name]), "unknown-field", message))
-        if "envelope-v1" not in value["capabilities"]:
+        if _MARK not in value["capabilities"]:
             message = "'envelope-v1' is missing from the capabilities"
             found.append(_warning("/capabilities", "envelope-v1", message))
         if value.get("duration_ms") is None:
@@ -100,7 +104,8 @@ class Tiered(SchemaDialect):
             raise self.no_meaning(message)
         details = message.faults[0].details if isinstance(message, Failure) else None
         open_place = isinstance(message, Failure) and (details is None or details.is_object)
-        writer = Writer(message, _NAMESPACES, filling, open_place=_DETAILS if open_place else None)
+        place = _DETAILS if open_place else None
+        writer = Writer(message, _NAMESPACES, filling, open_place=place, may_carry=is_safe)
         writer.withhold(lambda pointer: pointer.split("/")[1] not in _FIELDS)
         writer.drop("method")
         writer.need("/tool_id", "target", "tool")
@@ -108,7 +113,7 @@ class Tiered(SchemaDialect):
         writer.need("/duration_ms", "duration_ms", "duration_ms", 0)
         writer.fill("/tier", "tier")
         writer.fill("/tool_version", "tool_version")
-        writer.fill("/capabilities", "capabilities", ["envelope-v1"])
+        _write_capabilities(writer)
         writer.fill("/upgrade_hints", "upgrade_hints", [])
         if isinstance(message, Success):
             writer.null_or("/data", message.payload, required=True)
@@ -119,15 +124,45 @@ class Tiered(SchemaDialect):
         return writer
 
 
+def _write_capabilities(writer: Writer) -> None:
+    own = writer.extra("/capabilities")
+    if own is not None and _MARK not in own.value:  # read leniently, never written so
+        writer.put("/capabilities", [*own.elements(), _MARK])
+        writer.filled(f"/capabilities/{len(own)}")
+    else:
+        writer.fill("/capabilities", "capabilities", [_MARK])
+
+
 def _write_fault(writer: Writer, message: Failure) -> None:
     first = message.faults[0]
-    written = tiered_code(first.code)
-    details = first.details if first.details is not None and first.details.is_object else None
-    writer.put("/error/error", first.message)
-    writer.put("/error/error_code", written)
+    said, written_code = _without_code(first.message), tiered_code(first.code)
+    details = first.details
+    if details is not None and not (details.is_object and is_safe(details)):
+        details = None
+    writer.put("/error/error", said)
+    writer.put("/error/error_code", written_code)
     writer.put(_DETAILS, details if details is not None else NULL)
-    again = Fault(code=codes.by_tiered(written) or written, message=first.message, details=details)
-    writer.read_back((again,))
+    code = codes.by_tiered(written_code) or written_code
+    writer.read_back((Fault(code=code, message=said, details=details),))
+
+
+def _without_code(text: str) -> str:
+    """A message without tracebacks and source text: error responses never carry those."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) <= 1:
+        return text[:_LONGEST]
+    # A Python traceback says what went wrong in its last line, other texts in their first.
+    said = lines[-1] if lines[0].startswith("Traceback") else lines[0]
+    return said[:_LONGEST]
+
+
+def is_safe(value: object) -> bool:
+    """Whether a value may stand in an error: no text in it could be a file or a traceback."""
+    plain = Document.of(written(value)).value
+    return not any(
+        isinstance(part, str) and (len(part) > _LONGEST or len(part.splitlines()) > 1)
+        for _, part in walk(plain)
+    )
 
 
 def tiered_code(code: str | None) -> str:

@@ -48,6 +48,21 @@ class Tool(SchemaDialect):
         message = f"version {version[:40]} is not served; versions served: {SERVED}"
         return Problem("/version", "tool/1.0 version", message, "send a 1.x envelope")
 
+    def schema_problems(self, value: Any, part: str) -> list[Problem]:
+        found = super().schema_problems(value, part)
+        # A later 1.x may have added the field, so say what this side knows.
+        return [
+            replace(
+                p,
+                hint=f"{p.hint}; versions served: {SERVED}"
+                if p.hint
+                else f"versions served: {SERVED}",
+            )
+            if p.rule.endswith("/additionalProperties") and p.pointer.count("/") == 1
+            else p
+            for p in found
+        ]
+
     def read(self, document: Document, part: str) -> Message:
         reader = Reader(document, part, _NAMESPACES, open_place=_OPEN)
         known: dict[str, Any] = {

@@ -48,12 +48,14 @@ class Writer:
         *,
         open_place: str | None = None,
         flat: bool = False,
+        may_carry: Callable[[object], bool] = lambda value: True,
     ) -> None:
         self.message = message
         self._places = {namespace: place for place, namespace in namespaces.items()}
         self._filling = filling
         self._open_place = open_place
         self._flat = flat
+        self._may_carry = may_carry
         self._root: dict[str, Any] = {}
         self._filled: list[str] = []
         self._lost: list[str] = []
@@ -105,6 +107,10 @@ class Writer:
         self._set(pointer, value)
         self._filled.append(pointer)
         return value
+
+    def filled(self, pointer: str) -> None:
+        """List something that was written although the message does not have it."""
+        self._filled.append(pointer)
 
     def inexact(self, field: str, *pointers: str) -> None:
         """Say that a field was written, but not exactly: it is carried whole, or listed.
@@ -243,6 +249,12 @@ class Writer:
                 if value is not None:
                     self._lose(key)
             return
+        for name in [n for n, v in fields.items() if not self._may_carry(v)]:
+            del fields[name]
+            self._lose(name)
+        for key in [k for k, v in extras.items() if not self._may_carry(v)]:
+            del extras[key]
+            self._lose(key)
         empty = self._is_empty(place)
         if self._flat:
             texts, too_long = pack_flat(fields, extras, filled, empty=empty)
@@ -268,7 +280,7 @@ class Writer:
             found = found[step]
             if isinstance(found, Document):
                 found = found.value
-        return found == {}
+        return bool(found == {})
 
     def _old_filled(self) -> list[str]:
         if not self.at_home or self.message.origin is None:

@@ -62,7 +62,7 @@ def test_other_names_are_not() -> None:
 def test_type_checkers_see_the_same_names() -> None:
     """What is imported for type checkers only is, name by name, what is fetched when it runs."""
     tree = ast.parse(Path(str(me.__file__)).read_text(encoding="utf-8"))
-    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    block = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {
         alias.asname: node.module
         for node in block.body

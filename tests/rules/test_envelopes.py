@@ -128,22 +128,7 @@ def test_it_is_recognised(name: str) -> None:
     assert (dialect.id, part) == ENVELOPES[name][:2]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="dialects/mcpx.py: a response whose payload repeats `method` and `params` "
-                "is decoded as a Request, against its kind",
-            ),
-        )
-        if name == "003-option-2"
-        else name
-        for name in ENVELOPES
-    ],
-)
+@each
 def test_it_decodes_to_the_right_message(name: str) -> None:
     """A request becomes a Request, an answer a Success or a Failure."""
     message = me.decode(raw(name))
@@ -219,7 +204,6 @@ def test_conversions_without_meaning_are_refused(name: str, to: str) -> None:
         me.convert(raw(name), to)
 
 
-@pytest.mark.xfail(strict=True, reason="dialects/mcpx.py: it is decoded as a Request, see above")
 def test_option_2_goes_wherever_a_response_goes() -> None:
     """The response of seed 003 that repeats its request converts to all dialects, and back."""
     for to in TARGETS:

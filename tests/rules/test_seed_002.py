@@ -144,11 +144,6 @@ def test_envelope_v1_is_among_the_capabilities() -> None:
     assert warnings(without) == {"/capabilities": "tiered/1.0 envelope-v1"}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="dialects/tiered.py write: capabilities that were read without `envelope-v1` are "
-    "written again without it, although contracts/tiered.md wants it in all that we emit",
-)
 def test_envelope_v1_is_written_even_where_it_was_not_read() -> None:
     """S002-09: reading an envelope without ``envelope-v1`` and writing it again puts it in."""
     message = me.decode(mended("002-success", capabilities=["fast"]))
@@ -202,11 +197,6 @@ def test_an_error_says_three_things(name: str, bad: list[Any]) -> None:
         assert errors(failed(**{name: value})) == [f"/error/{name}"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="dialects/tiered.py _write_fault and the carriage in error_details: the text of an MCP "
-    "failure is written as it is, with its traceback and source lines",
-)
 def test_errors_carry_no_code() -> None:
     """S002-19: a traceback in a tool's failure does not get into ``error`` by way of us."""
     answer = me.parse(me.convert(mcp_failure(TRACEBACK), DIALECT).data)

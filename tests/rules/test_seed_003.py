@@ -124,11 +124,6 @@ def test_filtering_needs_the_kind_alone() -> None:
     assert chosen == ["003-tool-response"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="dialects/mcpx.py: a response whose payload repeats `method` and `params` is decoded "
-    "as a Request, against its kind",
-)
 def test_request_context_in_a_payload_is_read() -> None:
     """S003-11: the example of option 2 is a response, and says which tool answered what."""
     message = me.decode(raw("003-option-2"))

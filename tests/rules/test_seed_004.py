@@ -69,11 +69,6 @@ def test_a_field_of_a_newer_minor_version_is_refused_by_name(name: str) -> None:
         me.decode(newer)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="dialects/tool.py: the refusal of an unknown field names the field, but not the "
-    "versions served, as contracts/tool.md (Versioning) asks",
-)
 @pytest.mark.parametrize("name", BOTH)
 def test_an_unknown_field_of_a_newer_version_names_the_versions_served(name: str) -> None:
     """S004-05: the refusal says, besides the field, which versions are served."""

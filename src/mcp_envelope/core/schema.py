@@ -8,11 +8,10 @@ and ends in bounded time on every value. What is bounded, and by how much: docs/
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
-
-import orjson
 
 from .canonical import OutOfDomainError, canonical
 from .document import dump
@@ -35,13 +34,15 @@ _NONE: Final[Mapping[str, object]] = MappingProxyType({})
 class SchemaCheck:
     """A compiled schema. Made by :func:`compile_schema`; immutable, and safe to share.
 
-    Values are plain Python values, as :func:`parse` gives them.
+    Values are plain Python values. ``problems`` and ``validate`` take them from anywhere, and
+    raise EnvelopeError for what is not JSON; ``accepts`` expects them as :func:`parse` gives
+    them, and is the one for hot paths.
     """
 
     __slots__ = ("__weakref__", "_checks", "_guard", "_text", "accepts", "code", "name")
 
-    #: Whether a value satisfies the schema. Raises EnvelopeError for what is not JSON, as far
-    #: as the schema looks at it.
+    #: Whether a value satisfies the schema. What is not JSON it notices only where the schema
+    #: looks (EnvelopeError again), and of integers beyond 4,300 digits it may say anything.
     accepts: Callable[[object], bool]
 
     def __init__(self, name: str, text: bytes, checks: Checks, guard: Guard, code: str) -> None:
@@ -58,10 +59,24 @@ class SchemaCheck:
         return load_plain(self._text)
 
     def problems(self, value: object, limit: int = 20) -> list[Problem]:
-        """What is wrong with a value: nothing if it is accepted, else up to ``limit`` problems.
+        """What is wrong with a value: nothing if it is accepted, else up to ``limit`` problems."""
+        self._guard.check_is_json(value)
+        return self._problems(value, max(1, limit))
 
-        Raises EnvelopeError for what is not JSON.
-        """
+    def validate(self, value: object) -> None:
+        """Raise EnvelopeError, with all problems, for a value that is not accepted."""
+        self._guard.check_is_json(value)
+        if not self.accepts(value):
+            found = self._problems(value)
+            raise EnvelopeError(
+                found[0].message,
+                code=self.code,
+                problems=found,
+                pointer=found[0].pointer,
+                hint=found[0].hint,
+            )
+
+    def _problems(self, value: object, limit: int = 20) -> list[Problem]:
         objection = self._guard.objection(value)
         if objection is not None:
             return [Problem("", f"{self.name}#", *objection)]
@@ -70,19 +85,7 @@ class SchemaCheck:
         if not self._checks.schemas.nodes:
             return [Problem("", f"{self.name}#", "nothing is accepted here", "leave it out")]
         with self._guard.translating(value):
-            return explain(self._checks, value, max(1, limit))
-
-    def validate(self, value: object) -> None:
-        """Raise EnvelopeError, with all problems, for a value that is not accepted."""
-        if not self.accepts(value):
-            found = self.problems(value)
-            raise EnvelopeError(
-                found[0].message,
-                code=self.code,
-                problems=found,
-                pointer=found[0].pointer,
-                hint=found[0].hint,
-            )
+            return explain(self._checks, value, limit)
 
     def __repr__(self) -> str:
         return f"<SchemaCheck {self.name}>"
@@ -133,7 +136,7 @@ def fingerprint(schema: object) -> str:
     except OutOfDomainError:
         # A number that RFC 8785 cannot write (above 2^53). The fingerprint names compiled
         # checks in a cache and nothing else, so any text that equal schemas share will do.
-        form = orjson.dumps(load_plain(dump(schema)), option=orjson.OPT_SORT_KEYS)
+        form = json.dumps(load_plain(dump(schema)), sort_keys=True).encode()
     return hashlib.sha256(form).hexdigest()
 
 

@@ -101,6 +101,11 @@ class Guard:
             with self._under_own_code():
                 return len(dump(value))
 
+    def check_is_json(self, value: object) -> None:
+        """Raise EnvelopeError for what is not JSON, wherever in the value it stands."""
+        with self._under_own_code():
+            dump(value)
+
     @contextmanager
     def translating(self, value: object) -> Iterator[None]:
         """Turn what the engine raises for values that are not JSON into EnvelopeError."""

@@ -13,6 +13,7 @@ from mcp_envelope.core.ports import Filling
 
 from . import mcp
 from .base import SchemaDialect
+from .calls import TOOL_CALL
 from .reader import Reader
 from .writer import Writer
 
@@ -161,7 +162,7 @@ def _write_kind(writer: Writer, type: str) -> None:
     message = writer.message
     method, target = message.method, message.target
     if method is None:
-        method = writer.option("method") or "tools/call"
+        method = writer.option("method") or TOOL_CALL
     try:
         kind = Kind(type, method, target)
         if kind.is_short:
@@ -170,7 +171,8 @@ def _write_kind(writer: Writer, type: str) -> None:
         raise ConversionError(f"no kind can say this: {error.message}", hint=error.hint) from None
     if not kind.takes_context:
         kind = Kind(type, method)
-    if (method, kind.context) == (message.method, message.target):
+    known = message.method is not None or (method == TOOL_CALL and message.target is not None)
+    if known and kind.context == message.target:
         writer.put("/kind", str(kind))
     else:
         writer.fill("/kind", "kind", str(kind))

@@ -105,7 +105,8 @@ class Tiered(SchemaDialect):
         details = message.faults[0].details if isinstance(message, Failure) else None
         open_place = isinstance(message, Failure) and (details is None or details.is_object)
         place = _DETAILS if open_place else None
-        writer = Writer(message, _NAMESPACES, filling, open_place=place, may_carry=is_safe)
+        may_carry = _anything if _is_ours(message) else is_safe
+        writer = Writer(message, _NAMESPACES, filling, open_place=place, may_carry=may_carry)
         writer.withhold(lambda pointer: pointer.split("/")[1] not in _FIELDS)
         writer.drop("method")
         writer.need("/tool_id", "target", "tool")
@@ -135,15 +136,26 @@ def _write_capabilities(writer: Writer) -> None:
 
 def _write_fault(writer: Writer, message: Failure) -> None:
     first = message.faults[0]
-    said, written_code = _without_code(first.message), tiered_code(first.code)
+    ours = _is_ours(message)
+    said = first.message if ours else _without_code(first.message)
+    written_code = tiered_code(first.code)
     details = first.details
-    if details is not None and not (details.is_object and is_safe(details)):
+    if details is not None and not (details.is_object and (ours or is_safe(details))):
         details = None
     writer.put("/error/error", said)
     writer.put("/error/error_code", written_code)
     writer.put(_DETAILS, details if details is not None else NULL)
     code = codes.by_tiered(written_code) or written_code
     writer.read_back((Fault(code=code, message=said, details=details),))
+
+
+def _is_ours(message: Message) -> bool:
+    """Whether this was read from this very dialect, and goes out as it came in."""
+    return message.origin is not None and message.origin.dialect == Tiered.id
+
+
+def _anything(value: object) -> bool:
+    return True
 
 
 def _without_code(text: str) -> str:

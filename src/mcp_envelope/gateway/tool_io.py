@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from mcp_envelope.core.document import dump
 from mcp_envelope.core.errors import EnvelopeError, Problem
 from mcp_envelope.core.schema import SchemaCheck
 
@@ -42,6 +43,7 @@ class ToolSide:
 
     def problems(self, instance: Any, limit: int = 20) -> list[Problem]:
         """What is wrong with this side: nothing if it is accepted, else up to ``limit``."""
+        dump(instance)  # raises for what is not JSON
         found = list(self._shape(instance))
         usable = isinstance(instance, dict) and isinstance(instance.get(self.member), dict)
         if usable and self.validator is not None:
@@ -54,6 +56,7 @@ class ToolSide:
 
         INVALID_TOOL_INPUT or INVALID_TOOL_OUTPUT; INVALID_ENVELOPE for another tool's object.
         """
+        dump(instance)  # raises for what is not JSON
         if self.accepts(instance):
             return
         found = self.problems(instance)

@@ -17,7 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 TEXTS = [
     path
     for pattern in ("*.md", "*.toml", "*.txt", "*.py", "*.json", "*.sh", "run", ".gitignore")
-    for folder in ("src", "tests", "tools", "docs", "examples", "bench", ".ci")
+    for folder in ("src", "tests", "tools", "docs", "examples", "bench", "fuzz", ".ci")
     for path in sorted((ROOT / folder).rglob(pattern))
 ] + [path for path in sorted(ROOT.iterdir()) if path.suffix in {".md", ".toml"}]
 # Written in two halves, or this file would be found.

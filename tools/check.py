@@ -21,18 +21,20 @@ from steps import Steps
 
 PARTS = ("format", "lint", "types", "layers", "tests")
 CODE = ["src", "tests", "tools", "bench"]
+UNTYPED = ["fuzz"]  # its fuzzer, atheris, is installed for the occasion only
 
 
 def check(steps: Steps, python: Path, parts: list[str], *, fix: bool, pytest: list[str]) -> None:
     """Run these parts with the tools that stand beside ``python``."""
     tools = python.parent
     code = [folder for folder in CODE if any((environments.ROOT / folder).rglob("*.py"))]
+    text = [*code, *(folder for folder in UNTYPED if (environments.ROOT / folder).is_dir())]
     mend = ["--fix"] if fix else []
     if "lint" in parts:
-        steps.run("lint", [str(tools / "ruff"), "check", "--output-format=concise", *mend, *code])
+        steps.run("lint", [str(tools / "ruff"), "check", "--output-format=concise", *mend, *text])
     if "format" in parts:
         how = [] if fix else ["--diff"]
-        steps.run("format", [str(tools / "ruff"), "format", *how, *code])
+        steps.run("format", [str(tools / "ruff"), "format", *how, *text])
     if "types" in parts:
         steps.run("types", [str(tools / "mypy"), *code])
     if "layers" in parts:

@@ -126,7 +126,8 @@ class _Measurement:
         work = self._unroll(entries, once)[0] if recursive else once
         most = max(work[entries[0]], sum(work[entry] for entry in entries[1:]))
         recursive = recursive or bool(self._cuts) or self._schemas.built_ins
-        return Effort(most, recursive=recursive, by_node=work)
+        by_node = {i: work[meant] for i, meant in enumerate(self._meant) if meant in work}
+        return Effort(most, recursive=recursive, by_node=by_node)
 
     def _unroll(self, entries: list[int], turn: Mapping[int, int]) -> tuple[dict[int, int], bool]:
         """The work from each place down; ``turn`` has that of places which come again."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from .schema_map import BARE, Node, SchemaMap
 
-#: Stands in place of a ``$ref`` that was cut; its value is the index of the target.
+#: Stands in place of a ``$ref`` that was cut, with the index of the target, and the reference.
 CUT: Final = "x-mcp-envelope-cut"
 _DYNAMIC: Final = ("$dynamicRef", "$recursiveRef")
 
@@ -38,8 +38,7 @@ def apply_cuts(schemas: SchemaMap, cuts: dict[int, int]) -> None:
     """Replace the references in the schemas themselves."""
     for index, target in cuts.items():
         schema = schemas.nodes[index].schema
-        del schema["$ref"]
-        schema[CUT] = target
+        schema[CUT] = [target, schema.pop("$ref")]
 
 
 def _seen_by_unevaluated(nodes: list[Node]) -> set[int]:

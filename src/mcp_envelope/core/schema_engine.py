@@ -258,7 +258,7 @@ class _Cut:
     """
 
     def __init__(self, parent: Any, value: Any, path: Any) -> None:
-        self._target = int(value)
+        self._target = int(value[0])
 
     def validate(self, instance: Any) -> None:
         meter = _METER.get()

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from .schema_cuts import CUT
+
 OTHER: Final = "another shape"
 _LONGEST: Final = 60
 _SECRET: Final = re.compile(
@@ -113,8 +115,9 @@ def described(schema: object) -> str:
     required = schema.get("required")
     if isinstance(required, list) and required:
         words = f"{words or 'an object'} with {listed(required, 3)}"
-    if not words and isinstance(schema.get("$ref"), str):
-        return str(schema["$ref"]).rsplit("/", 1)[-1][:_LONGEST]
+    reference = schema[CUT][1] if CUT in schema else schema.get("$ref")
+    if not words and isinstance(reference, str):
+        return reference.rsplit("/", 1)[-1][:_LONGEST]
     return words or OTHER
 
 

@@ -46,15 +46,26 @@ def read_call(reader: Reader, base: str = "") -> dict[str, Any]:
     elif method in _BY_URI:
         fields["target"] = reader.text(params + "/uri", "target")
     else:
-        fields["arguments"] = _whole_params(reader, params)
+        fields["arguments"] = _whole_params(reader, params, "arguments")
         if method == _COMPLETION:
             fields["target"] = _completed(reader, base)
     return fields
 
 
-def _whole_params(reader: Reader, params: str) -> Document | None:
+def read_notification(reader: Reader, base: str = "") -> dict[str, Any]:
+    """The fields of a notification: method, payload and meta."""
+    params = base + "/params"
+    fields: dict[str, Any] = {"method": reader.text(base + "/method", "method")}
+    found = reader.peek(params + "/_meta")
+    if found is not None and found.is_object:
+        fields["meta"] = reader.meta(params + "/_meta")
+    fields["payload"] = _whole_params(reader, params, "payload")
+    return fields
+
+
+def _whole_params(reader: Reader, params: str, field: str) -> Document | None:
     found = reader.peek(params)
-    rest = reader.object_without_ours(params, "arguments", "_meta")
+    rest = reader.object_without_ours(params, field, "_meta")
     if found is None or rest is None or not rest.is_object or len(rest) or not len(found):
         return rest
     # Nothing but ``_meta``: was it there before an earlier conversion needed room?

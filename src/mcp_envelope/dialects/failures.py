@@ -8,13 +8,15 @@ from typing import Any, Final
 
 from mcp_envelope.core import codes
 from mcp_envelope.core.document import Document, build
-from mcp_envelope.core.message import Fault
+from mcp_envelope.core.message import Fault, Message
 
 from .calls import are_blocks, text_content
 from .reader import Reader
 from .writer import Writer
 
 TOOL_FAILED: Final = "EXECUTION_FAILED"
+PARSE_ERROR: Final = -32700
+_NUMBER_KEYS: Final = ("mcp.error#/code", "jsonrpc/2.0#/error/code")
 #: The number of what has no canonical code.
 UNNUMBERED: Final = codes.TABLE[TOOL_FAILED].jsonrpc
 
@@ -64,7 +66,11 @@ def write_error(writer: Writer, base: str, numbers: Numbers) -> None:
     error = base + "/error"
     first: Fault = writer.get("faults")[0]
     own = writer.extra(error + "/code")
+    foreign = numbered(writer.message) if own is None and first.code is None else None
     number = own.value if own is not None else numbers.of(first.code)
+    if foreign is not None:  # the other side's number; it comes back from what is carried
+        number = foreign.value
+        writer.filled(error + "/code")
     if own is None:
         number = UNNUMBERED if number is None else number
         writer.put(error + "/code", number)
@@ -84,6 +90,11 @@ def write_error(writer: Writer, base: str, numbers: Numbers) -> None:
         kept = None if added and not members else first.details
         again = replace(first, code=first.code or numbers.meaning(number), details=kept)
     writer.read_back((again,))
+
+
+def numbered(message: Message) -> Document | None:
+    """The number of an error that was read as one, where its code does not imply it."""
+    return next((message.extras[key] for key in _NUMBER_KEYS if key in message.extras), None)
 
 
 def error_place(document: Any, base: str = "") -> str | None:

@@ -17,7 +17,7 @@ from .reader import Reader
 from .writer import NULL, Writer
 
 _REQUEST: Final = {"": "jsonrpc/2.0", "/params": "mcp.params"}
-_ANSWER: Final = {"": "jsonrpc/2.0", "/error": "mcp.error"}
+_ANSWER: Final = {"": "jsonrpc/2.0"}
 _RESULT_META: Final = "/result/_meta"
 
 
@@ -26,7 +26,13 @@ def _number(code: str | None) -> int | None:
     return row.jsonrpc if row is not None else UNNUMBERED
 
 
-_NUMBERS: Final = Numbers(of=_number, meaning=codes.by_jsonrpc)
+def _meaning(number: object) -> str | None:
+    """The code of a number, unless only MCP uses it so."""
+    code = codes.by_jsonrpc(number)
+    return code if code is not None and codes.TABLE[code].jsonrpc == number else None
+
+
+_NUMBERS: Final = Numbers(of=_number, meaning=_meaning)
 
 
 class JsonRpc(SchemaDialect):
@@ -49,7 +55,7 @@ class JsonRpc(SchemaDialect):
             return None
         if not isinstance(value.get("id"), str):
             return None
-        if "method" in value:
+        if "method" in value and "result" not in value and "error" not in value:
             params = value.get("params")
             return None if not isinstance(params, dict) or _names_mcp(params) else "request"
         result = value.get("result")
@@ -62,7 +68,7 @@ class JsonRpc(SchemaDialect):
         if "jsonrpc" not in members and "tool" in members:
             return "tool_io"
         answers = "result" in members or "error" in members
-        return "response" if answers and "method" not in members else "request"
+        return "response" if answers else "request"
 
     def read(self, document: Document, part: str) -> Message:
         value = document.value

@@ -12,10 +12,12 @@ from mcp_envelope.core.message import Event, Failure, Message, Request, Success
 from mcp_envelope.core.ports import Filling
 
 from .base import SchemaDialect
-from .calls import TOOL_CALL, read_call, read_result, write_call, write_result
+from .calls import TOOL_CALL, read_call, read_notification, read_result, write_call, write_result
 from .failures import (
+    PARSE_ERROR,
     Numbers,
     error_place,
+    numbered,
     read_error,
     read_tool_failure,
     write_error,
@@ -34,14 +36,22 @@ NAMESPACES: Final = {
 
 def _number(code: str | None) -> int | None:
     """The number of a code, None where MCP wants a result marked ``isError`` instead."""
-    row = codes.TABLE.get(code) if code is not None else None
+    row = codes.TABLE.get(code or "")
     if row is None or row.mcp_later.answer in (RESULT_IS_ERROR, UPSTREAM_OWN):
         return None
     # Codes that the MCP door says without a message still need one in a file.
     return row.mcp_later.code if row.mcp_later.code is not None else row.jsonrpc
 
 
-NUMBERS: Final = Numbers(of=_number, meaning=codes.by_jsonrpc)
+def _meaning(number: object) -> str | None:
+    """The code of a number, unless MCP does not use it so."""
+    code = codes.by_jsonrpc(number)
+    row = codes.TABLE.get(code or "")
+    known = row is not None and number in (row.mcp_2025_06_18.code, _number(code))
+    return code if known or number == PARSE_ERROR else None
+
+
+NUMBERS: Final = Numbers(of=_number, meaning=_meaning)
 
 
 class Mcp(SchemaDialect):
@@ -65,7 +75,7 @@ class Mcp(SchemaDialect):
         place = open_place(value)
         reader = Reader(document, part, NAMESPACES, open_place=place)
         reader.take("/jsonrpc")
-        return read_message(reader, value)
+        return read_message(reader, value, answers=part in ("response", "error"))
 
     def write(self, message: Message, filling: Filling) -> Writer:
         writer = Writer(message, NAMESPACES, filling, open_place=place_for(message))
@@ -79,14 +89,16 @@ class Mcp(SchemaDialect):
 
 def part_of(value: Mapping[str, Any]) -> str:
     """Which part of MCP a JSON-RPC object looks like."""
-    if "method" in value:
+    if "error" in value:
+        return "error"
+    if "method" in value and "result" not in value:  # an answer may repeat what it answers
         return "request" if "id" in value else "notification"
-    return "error" if "error" in value else "response"
+    return "response"
 
 
 def open_place(value: Mapping[str, Any], base: str = "") -> str | None:
     """The open place of a JSON-RPC message."""
-    if "method" in value:
+    if part_of(value) in ("request", "notification"):
         params = value.get("params", {})
         return base + "/params/_meta" if isinstance(params, dict) else None
     if "error" in value:
@@ -133,19 +145,16 @@ def read_message(
 def _read_question(
     reader: Reader, value: Mapping[str, Any], base: str, known: dict[str, Any]
 ) -> Message:
-    call = read_call(reader, base)
     if "id" in value or known.get("proposal"):
-        return reader.message(Request, **known, **call)
+        return reader.message(Request, **known, **read_call(reader, base))
     del known["id"]
-    call["payload"] = call.pop("arguments", None)
-    reader.mark("payload", base + "/params")
-    return reader.message(Event, name="notification", **known, **call)
+    said = read_notification(reader, base)
+    return reader.message(Event, name="notification", **known, **said)
 
 
 def writes_error(message: Failure) -> bool:
     """Whether a failure becomes an error object; else it is a result marked ``isError``."""
-    own = any(key == "mcp.error#/code" for key in message.extras)
-    return own or NUMBERS.of(message.faults[0].code) is not None
+    return numbered(message) is not None or NUMBERS.of(message.faults[0].code) is not None
 
 
 def write_message(writer: Writer, base: str = "") -> None:

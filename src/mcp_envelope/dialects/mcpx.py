@@ -88,6 +88,9 @@ class Mcpx(SchemaDialect):
             if kind.context is not None and kind.takes_context:
                 reader.mark("target", "/kind")
                 known["target"] = kind.context
+            elif "method" in payload and (named := _computed_context(payload)) is not None:
+                reader.mark("target", _PAYLOAD + "/params")
+                known["target"] = named
         return mcp.read_message(reader, payload, _PAYLOAD, answers=answers, **known)
 
     def write(self, message: Message, filling: Filling) -> Writer:
@@ -140,6 +143,14 @@ def _computed(kind: Kind, payload: Mapping[str, Any]) -> str | None:
         return str(kind) if kind.takes_context == (kind.context is not None) else None
     try:
         return str(Kind.of_payload(payload, type=kind.type))
+    except EnvelopeError:
+        return None
+
+
+def _computed_context(payload: Mapping[str, Any]) -> str | None:
+    """What an answer names that repeats the question it answers."""
+    try:
+        return Kind.of_payload(payload).context
     except EnvelopeError:
         return None
 

@@ -7,6 +7,7 @@ stack.
 
 from __future__ import annotations
 
+import marshal
 import re
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -28,7 +29,7 @@ _OPTIONS: Final = (
     | orjson.OPT_PASSTHROUGH_SUBCLASS
 )
 _UUID = re.compile(rb'"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"')
-_ATOMS: Final = frozenset((str, int, bool, type(None)))
+_NOT_FINITE: Final = re.compile(rb"[g\xe7].{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)  # as marshal writes it
 
 Path = tuple[str | int, ...]
 
@@ -163,18 +164,16 @@ def deeper_than(value: object, most: int) -> bool:
 
 
 def _only_finite(value: object) -> bool:
-    # False also where there are other types than the plain ones.
-    pending: list[Any] = [value]
-    while pending:
-        part = pending.pop()
-        kind = type(part)
-        if kind is dict:
-            pending += [item for item in part.values() if type(item) not in _ATOMS]
-        elif kind is list or kind is tuple:
-            pending += [item for item in part if type(item) not in _ATOMS]
-        elif kind not in _ATOMS and not (kind is float and isfinite(part)):
-            return False
-    return True
+    """Whether all floats are finite; False also where that cannot be told quickly."""
+    try:
+        # By far the fastest way to see every float of a plain value; it raises for other types.
+        written = marshal.dumps(value)
+    except ValueError:
+        return False
+    # The last byte of a double whose exponent says that it is none.
+    if b"\x7f" not in written and b"\xff" not in written:
+        return True
+    return _NOT_FINITE.search(written) is None
 
 
 def find_not_finite(value: object) -> str | None:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from .errors import ConfigError
+from .schema_circles import circles
 from .schema_map import BARE, Node, SchemaMap
 
 #: Work below which an instance's size needs no look: 4 MiB of values stay under a second.
@@ -23,6 +24,7 @@ _MOST: Final = 10**15
 _STEPS: Final = 300_000
 _BUILT_IN_WORK: Final = 150
 _CUT_WORK: Final = 40
+_REFERENCE: Final = BARE | {"$dynamicRef", "$recursiveRef"}
 _NO_CUTS: Final[Mapping[int, int]] = MappingProxyType({})
 # Measured (jsonschema-rs 0.60): a subschema takes about 10 ns. Options of an enum are hashed
 # where they are all strings or all integers, and compared one by one otherwise.
@@ -95,7 +97,13 @@ class _Place:
 
     def most(self, work: Callable[[int], int]) -> int:
         """The most work at this place, or at one place below."""
+        return min(_MOST, max(self.weight, self._below(work)))
 
+    def branches(self, circle: frozenset[int]) -> int:
+        """How many of these may apply to one and the same part of the value below."""
+        return self._below(lambda target: int(target in circle))
+
+    def _below(self, work: Callable[[int], int]) -> int:
         def total(group: dict[int, int]) -> int:
             return sum(count * work(target) for target, count in group.items())
 
@@ -103,7 +111,7 @@ class _Place:
         items = max((total(group) for group in self.indexed.values()), default=0)
         members += total(self.every_member)
         items += total(self.every_item)
-        return min(_MOST, max(self.weight, members, items, total(self.names)))
+        return max(members, items, total(self.names))
 
 
 class _Measurement:
@@ -121,44 +129,45 @@ class _Measurement:
         self._check_chains()
         self._meant = [_meant(self._schemas, node, self._cuts) for node in self._nodes]
         entries = list(dict.fromkeys(self._meant[e] for e in (0, *self._cuts.values())))
-        once, recursive = self._unroll(entries, {})
-        # The engine remembers its verdicts on a recursion from the second turn on.
-        work = self._unroll(entries, once)[0] if recursive else once
+        self._check_paths(entries)
+        work, recursive = self._work_from(entries)
         most = max(work[entries[0]], sum(work[entry] for entry in entries[1:]))
         recursive = recursive or bool(self._cuts) or self._schemas.built_ins
         by_node = {i: work[meant] for i, meant in enumerate(self._meant) if meant in work}
         return Effort(most, recursive=recursive, by_node=by_node)
 
-    def _unroll(self, entries: list[int], turn: Mapping[int, int]) -> tuple[dict[int, int], bool]:
-        """The work from each place down; ``turn`` has that of places which come again."""
+    def _work_from(self, entries: list[int]) -> tuple[dict[int, int], bool]:
+        """The work at and below each place, and whether any of them comes again below itself."""
         work: dict[int, int] = {}
-        paths: dict[int, int] = {}
         recursive = False
-        for entry in entries:
-            stack = [(entry, iter(self._below(entry)))] if entry not in work else []
-            open_ = {entry}
-            while stack:
-                here, targets = stack[-1]
-                target = next((t for t in targets if t not in work and t not in open_), None)
-                if target is not None:
-                    stack.append((target, iter(self._below(target))))
-                    open_.add(target)
-                    continue
-                place = self._places[here]
-                below = place.targets()
-                recursive = recursive or not open_.isdisjoint(below)
-                work[here] = place.most(
-                    lambda t: work.get(t) or turn.get(t) or self._places[t].weight
-                )
-                longest = max((paths.get(t, 0) for t in below), default=0)
-                paths[here] = longest + 1 + self._chains[here]
-                self._check(here, work[here], paths[here])
-                open_.discard(stack.pop()[0])
+        for group in circles(entries, self._below):
+            inside = frozenset(group)
+            places = [self._places[place] for place in group]
+            most = max(place.most(lambda t: work.get(t, 0)) for place in places)
+            if not all(inside.isdisjoint(place.targets()) for place in places):
+                recursive = True
+                # What recurses meets at one part with what else its neighbours apply there.
+                heaviest = max(place.weight for place in places)
+                most = min(_MOST, self._turns(inside) * (heaviest + most))
+            for index in group:
+                work[index] = most
+                self._check_work(index, most)
         return work, recursive
 
-    def _check(self, index: int, work: int, path: int) -> None:
-        node = self._nodes[index]
+    def _turns(self, circle: frozenset[int]) -> int:
+        """How often one place may be matched because of a recursion.
+
+        Every place on the way round multiplies by the alternatives that it recurses through.
+        The engine remembers its verdicts on a recursion, but from the second turn on only.
+        """
+        once = 1
+        for place in circle:
+            once = min(_MOST, once * max(1, self._places[place].branches(circle)))
+        return min(_MOST, once * once)
+
+    def _check_work(self, index: int, work: int) -> None:
         if work > self._limits.effort:
+            node = self._nodes[index]
             place = f", at {node.pointer}" if node.pointer else ""
             raise TooMuchWorkError(
                 f"schema {node.resource}: one value may have to be matched against {_about(work)} "
@@ -166,10 +175,29 @@ class _Measurement:
                 hint=f"at most {self._limits.effort} are allowed; refer to a definition once "
                 "instead of several times for the same value",
             )
-        if path > self._limits.path:
-            raise _too_much(
-                node, "references and subschemas follow one another too far", "make it flatter"
-            )
+
+    def _check_paths(self, entries: list[int]) -> None:
+        """Refuse what goes too far down before anything comes again: the stack has an end."""
+        paths: dict[int, int] = {}
+        for entry in entries:
+            stack = [(entry, iter(self._below(entry)))] if entry not in paths else []
+            open_ = {entry}
+            while stack:
+                here, targets = stack[-1]
+                target = next((t for t in targets if t not in paths and t not in open_), None)
+                if target is not None:
+                    stack.append((target, iter(self._below(target))))
+                    open_.add(target)
+                    continue
+                longest = max((paths.get(t, 0) for t in self._below(here)), default=0)
+                paths[here] = longest + 1 + self._chains[here]
+                if paths[here] > self._limits.path:
+                    raise _too_much(
+                        self._nodes[here],
+                        "references and subschemas follow one another too far",
+                        "make it flatter",
+                    )
+                open_.discard(stack.pop()[0])
 
     def _check_chains(self) -> None:
         """Refuse what goes round in place, or on for too long."""
@@ -277,7 +305,7 @@ class _Measurement:
 
 def _meant(schemas: SchemaMap, node: Node, cuts: Mapping[int, int]) -> int:
     """The node that a bare reference stands for, else the node itself."""
-    while node.index not in cuts and len(node.in_place) == 1 and BARE.issuperset(node.schema):
+    while node.index not in cuts and len(node.in_place) == 1 and _REFERENCE.issuperset(node.schema):
         node = schemas.nodes[node.in_place[0]]
     return node.index
 

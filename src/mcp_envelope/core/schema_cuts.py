@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from .schema_circles import circles
 from .schema_map import BARE, Node, SchemaMap
 
 #: Stands in place of a ``$ref`` that was cut, with the index of the target, and the reference.
@@ -21,12 +22,13 @@ def find_cuts(schemas: SchemaMap) -> dict[int, int]:
     """The references that may be cut: the node of each, and that of its target."""
     if any(keyword in node.targets for node in schemas.nodes for keyword in _DYNAMIC):
         return {}  # what these mean depends on the way that led to them
-    circles = _circles(schemas.nodes)
+    groups = circles(range(len(schemas.nodes)), lambda index: _neighbours(schemas.nodes[index]))
+    circle_of = {index: number for number, group in enumerate(groups) for index in group}
     seen_from_above = _seen_by_unevaluated(schemas.nodes)
     cuts = {}
     for node in schemas.nodes:
         target = next((t for t in node.targets.get("$ref", ()) if type(t) is int), None)
-        if target is None or circles[target] != circles[node.index]:
+        if target is None or circle_of[target] != circle_of[node.index]:
             continue
         if node.index in seen_from_above or (node.legacy and not BARE.issuperset(node.schema)):
             continue
@@ -56,40 +58,3 @@ def _neighbours(node: Node) -> list[int]:
     groups = (*node.named.values(), *node.indexed.values())
     rest = (node.in_place, node.every_member, node.every_item, node.names)
     return [target for group in (*groups, *rest) for target in group]
-
-
-def _circles(nodes: list[Node]) -> list[int]:
-    """A number for each node; equal for those that lead to one another (Tarjan, 1972)."""
-    order: dict[int, int] = {}
-    lowest: dict[int, int] = {}
-    circles = [-1] * len(nodes)
-    waiting: list[int] = []
-    for start in range(len(nodes)):
-        path = [] if start in order else [(start, iter(_neighbours(nodes[start])))]
-        while path:
-            here, targets = path[-1]
-            if here not in order:
-                order[here] = lowest[here] = len(order)
-                waiting.append(here)
-            for target in targets:
-                if target not in order:
-                    path.append((target, iter(_neighbours(nodes[target]))))
-                    break
-                if circles[target] < 0:
-                    lowest[here] = min(lowest[here], order[target])
-            else:
-                path.pop()
-                if path:
-                    above = path[-1][0]
-                    lowest[above] = min(lowest[above], lowest[here])
-                if lowest[here] == order[here]:
-                    _close(here, waiting, circles)
-    return circles
-
-
-def _close(root: int, waiting: list[int], circles: list[int]) -> None:
-    while True:
-        member = waiting.pop()
-        circles[member] = root
-        if member == root:
-            return

@@ -160,7 +160,7 @@ def _anything(value: object) -> bool:
 
 def _without_code(text: str) -> str:
     """A message without tracebacks and source text: error responses never carry those."""
-    lines = [line.strip() for line in text.replace("\r", "\n").split("\n") if line.strip()]
+    lines = _lines(text)
     if len(lines) <= 1:
         return text[:_LONGEST]
     # A Python traceback says what went wrong in its last line, other texts in their first.
@@ -168,11 +168,15 @@ def _without_code(text: str) -> str:
     return said[:_LONGEST]
 
 
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.replace("\r", "\n").split("\n") if line.strip()]
+
+
 def is_safe(value: object) -> bool:
     """Whether a value may stand in an error: no text in it could be a file or a traceback."""
     plain = Document.of(written(value)).value
     return not any(
-        isinstance(part, str) and (len(part) > _LONGEST or "\n" in part.strip())
+        isinstance(part, str) and (len(part) > _LONGEST or len(_lines(part)) > 1)
         for _, part in walk(plain)
     )
 

@@ -139,9 +139,14 @@ def test_streams_that_are_not_utf8() -> None:
 
 def test_ctrl_c() -> None:
     """An interrupt while it waits for input: no traceback, exit code 130."""
-    started = subprocess.Popen(
-        [*PROGRAM, "wrap", "-"], env=SURROUNDINGS, stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    # Where pytest itself runs in the background, interrupts are ignored, and children inherit it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        started = subprocess.Popen(
+            [*PROGRAM, "wrap", "-"], env=SURROUNDINGS, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
     with started:
         assert started.stdin is not None
         assert started.stderr is not None

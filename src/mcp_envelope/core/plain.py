@@ -29,7 +29,8 @@ _OPTIONS: Final = (
     | orjson.OPT_PASSTHROUGH_SUBCLASS
 )
 _UUID = re.compile(rb'"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"')
-_NOT_FINITE: Final = re.compile(rb"[g\xe7].{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)  # as marshal writes it
+# How marshal writes NaN and the infinities: a type, which may be marked, and eight bytes.
+_NOT_FINITE: Final = re.compile(rb"[g\xe7].{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)
 
 Path = tuple[str | int, ...]
 
@@ -163,7 +164,7 @@ def deeper_than(value: object, most: int) -> bool:
     return bool(level)
 
 
-def _only_finite(value: object) -> bool:
+def _only_finite(value: Any) -> bool:
     """Whether all floats are finite; False also where that cannot be told quickly."""
     try:
         # By far the fastest way to see every float of a plain value; it raises for other types.

@@ -14,7 +14,7 @@ from mcp_envelope.core.errors import ConversionError
 from mcp_envelope.core.message import Request
 from mcp_envelope.core.schema import compile_schema
 
-from .reader import Reader
+from .reader import Layout, Reader
 from .writer import Writer
 
 
@@ -36,7 +36,7 @@ class Note:
         return {}
 
     def decode(self, document, part):
-        reader = Reader(document, part, {"": self.id})
+        reader = Reader(document, part, Layout({"": self.id}))
         reader.take("/note")
         return reader.message(
             Request,

@@ -79,8 +79,10 @@ class ConversionError(EnvelopeError):
         lost: Iterable[str] = (),
         filled: Iterable[str] = (),
         hint: str = "",
+        pointer: str | None = None,
+        problems: Iterable[Problem] = (),
     ) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__(message, hint=hint, pointer=pointer, problems=problems)
         self.lost = tuple(lost)
         self.filled = tuple(filled)
 

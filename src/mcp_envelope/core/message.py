@@ -85,6 +85,12 @@ class Message:
         """The fields that carry meaning, without the bookkeeping ones."""
         return tuple(f.name for f in fields(cls) if f.name not in _BOOKKEEPING)
 
+    def place_of(self, name: str) -> str:
+        """A pointer to where a field or an extra was read from; ``/<field>`` if made by hand."""
+        if self.origin is not None and name in self.origin.pointers:
+            return self.origin.pointers[name]
+        return "/" + name.split("#/", 1)[-1]
+
 
 _BOOKKEEPING: Final = ("extras", "filled", "origin")
 
@@ -103,15 +109,18 @@ class Request(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Success(Message):
-    """An answer. ``accepted`` means that the work goes on and the result comes later.
+    """An answer.
 
     ``payload`` is what came back, None where the envelope has no place filled with it (null
     is a document). ``arguments`` are those of the request, where the dialect repeats them.
+    ``accepted`` means that the work goes on and the result comes later, ``waiting`` that it
+    goes on once the caller has answered a question (MCP's ``input_required``).
     """
 
     payload: Document | None = None
     arguments: Document | None = None
     accepted: bool = False
+    waiting: bool = False
     duration_ms: int | float | None = None
 
 

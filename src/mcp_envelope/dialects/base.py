@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -13,6 +14,9 @@ from mcp_envelope.core.message import Message
 from mcp_envelope.core.ports import Encoded, Filling
 from mcp_envelope.core.schema import SchemaCheck, compile_schema
 
+from .carriage import MARK
+from .contradictions import as_foreign, bears_out, disagreements, own_extras
+from .reader import ContradictionError, Layout, Reader
 from .writer import Writer
 
 _SCHEMAS: Final = Path(__file__).with_name("schemas")
@@ -29,6 +33,8 @@ class SchemaDialect:
     parts: ClassVar[Mapping[str, str]]
     #: Parts that are no message: they can be validated, not decoded.
     records: ClassVar[frozenset[str]] = frozenset()
+    #: The schemas of what is written, where that is more than what is accepted.
+    written: ClassVar[Mapping[str, str]] = {}
     #: Folders of other dialects whose schemas this one's refer to.
     borrows: ClassVar[tuple[str, ...]] = ()
 
@@ -39,7 +45,11 @@ class SchemaDialect:
         """The part to read a value as, once it is known to be this dialect's."""
         return self.detect(value) or next(iter(self.parts))
 
-    def read(self, document: Document, part: str) -> Message:
+    def layout(self, value: Any, part: str) -> Layout:
+        """Where the extras of a document belong, and where something may have been carried."""
+        raise NotImplementedError
+
+    def read(self, reader: Reader, part: str) -> Message:
         """Make the message of a document that satisfies the part's schema."""
         raise NotImplementedError
 
@@ -82,15 +92,24 @@ class SchemaDialect:
             self.refuse(part, self.schema_problems(value, part))
         if refusals := self.refusals(value, part):
             self.refuse(part, refusals)
-        return self.read(document, part)
+        if MARK.encode() not in document.raw:
+            return self._read(document, part)
+        return self._read_carried(document, part)
 
     def encode(self, message: Message, filling: Filling) -> Encoded:
         encoded = self.write(message, filling).finish()
-        value = encoded.document.value
-        check = self.check(self.part_of(value))
-        if not check.accepts(value):
-            reason = f"{self.id} cannot hold this message: {check.problems(value)[0]}"
-            raise ConversionError(reason, lost=encoded.lost, filled=encoded.filled)
+        if message.origin is not None and message.origin.dialect != self.id:
+            encoded = self._without_contradiction(message, filling, encoded)
+        problem = self._objection(encoded.document)
+        if problem is not None:
+            raise ConversionError(
+                f"{self.id} cannot hold this message: {problem.message}",
+                lost=encoded.lost,
+                filled=encoded.filled,
+                pointer=problem.pointer,
+                problems=[problem],
+                hint=problem.hint,
+            )
         return encoded
 
     def schemas(self) -> Mapping[str, Document]:
@@ -106,12 +125,12 @@ class SchemaDialect:
         """What the part's schema says against a value."""
         return self.check(part).problems(value)
 
-    def check(self, part: str) -> SchemaCheck:
-        """The compiled schema of a part."""
-        found = self._checks.get(part)
+    def check(self, part: str, file: str | None = None) -> SchemaCheck:
+        """The compiled schema of a part, or another of the dialect's files."""
+        file = file or self.parts[part]
+        found = self._checks.get(file)
         if found is None:
-            file = self.parts[part]
-            found = self._checks[part] = compile_schema(
+            found = self._checks[file] = compile_schema(
                 self._documents[file].value,
                 name=f"{self._folder}/{file}",
                 resources=self._resources,
@@ -136,6 +155,62 @@ class SchemaDialect:
             + (f" {message.method}" if message.method else ""),
             hint="choose a target that has one",
         )
+
+    # -- inside ----------------------------------------------------------------------------
+
+    def _reader(self, document: Document, part: str, *, trusting: bool = True) -> Reader:
+        return Reader(document, part, self.layout(document.value, part), trusting=trusting)
+
+    def _read(self, document: Document, part: str) -> Message:
+        return self.read(self._reader(document, part, trusting=False), part)
+
+    def _read_carried(self, document: Document, part: str) -> Message:
+        """The message with what was carried along, if that does not contradict the envelope."""
+        reader = self._reader(document, part)
+        try:
+            message = self.read(reader, part)
+            writer = self.write(as_foreign(message), Filling())
+        except (ContradictionError, ConversionError):
+            return self._read(document, part)
+        return message if bears_out(reader, writer) else self._read(document, part)
+
+    def _without_contradiction(
+        self, message: Message, filling: Filling, encoded: Encoded
+    ) -> Encoded:
+        """The envelope without extras of ours that would change what the message says."""
+        doubtful = own_extras(message, self._namespaces(encoded.document))
+        if not doubtful:
+            return encoded
+        differing = self._differing(message, encoded.document)
+        if not differing:
+            return encoded
+        rest = {key: value for key, value in message.extras.items() if key not in doubtful}
+        plain = self.write(replace(message, extras=rest), filling).finish()
+        if differing == self._differing(message, plain.document):
+            return encoded  # it is the dialect that cannot say these fields better
+        lost = {message.place_of(key) for key in doubtful if message.extras[key] is not None}
+        return replace(plain, lost=tuple(sorted({*plain.lost, *lost})))
+
+    def _namespaces(self, document: Document) -> set[str]:
+        value = document.value
+        return set(self.layout(value, self.part_of(value)).namespaces.values())
+
+    def _differing(self, message: Message, document: Document) -> dict[str, object]:
+        """What an envelope says otherwise than the message does."""
+        objection = self._objection(document)
+        if objection is not None:
+            return {"objection": objection}
+        part = self.part_of(document.value)
+        return disagreements(message, self.read(self._reader(document, part), part))
+
+    def _objection(self, document: Document) -> Problem | None:
+        """Why this envelope must not be written, if there is a reason."""
+        value = document.value
+        part = self.part_of(value)
+        check = self.check(part, self.written.get(part))
+        if not check.accepts(value):
+            return check.problems(value)[0]
+        return next(iter(self.refusals(value, part)), None)
 
     @cached_property
     def _checks(self) -> dict[str, SchemaCheck]:

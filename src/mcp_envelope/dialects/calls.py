@@ -37,12 +37,12 @@ def read_call(reader: Reader, base: str = "") -> dict[str, Any]:
     params = base + "/params"
     method = reader.text(base + "/method", "method")
     fields: dict[str, Any] = {"method": method}
-    found = reader.peek(params + "/_meta")
-    if found is not None and found.is_object:
-        fields["meta"] = reader.meta(params + "/_meta")
+    fields["meta"] = read_meta(reader, params + "/_meta")
     if method in _BY_NAME:
         fields["target"] = reader.text(params + "/name", "target")
-        fields["arguments"] = reader.take(params + "/arguments", "arguments")
+        given = reader.peek(params + "/arguments")
+        if given is not None and given.is_object:
+            fields["arguments"] = reader.take(params + "/arguments", "arguments")
     elif method in _BY_URI:
         fields["target"] = reader.text(params + "/uri", "target")
     else:
@@ -56,15 +56,21 @@ def read_notification(reader: Reader, base: str = "") -> dict[str, Any]:
     """The fields of a notification: method, payload and meta."""
     params = base + "/params"
     fields: dict[str, Any] = {"method": reader.text(base + "/method", "method")}
-    found = reader.peek(params + "/_meta")
-    if found is not None and found.is_object:
-        fields["meta"] = reader.meta(params + "/_meta")
+    fields["meta"] = read_meta(reader, params + "/_meta")
     fields["payload"] = _whole_params(reader, params, "payload")
     return fields
 
 
+def read_meta(reader: Reader, pointer: str) -> Document | None:
+    """MCP's ``_meta``; what is no object stays where it is."""
+    found = reader.peek(pointer)
+    return reader.meta(pointer) if found is not None and found.is_object else None
+
+
 def _whole_params(reader: Reader, params: str, field: str) -> Document | None:
-    found = reader.peek(params)
+    found, meta = reader.peek(params), reader.peek(params + "/_meta")
+    if meta is not None and not meta.is_object:
+        return reader.take(params, field)
     rest = reader.object_without_ours(params, field, "_meta")
     if found is None or rest is None or not rest.is_object or len(rest) or not len(found):
         return rest
@@ -74,17 +80,30 @@ def _whole_params(reader: Reader, params: str, field: str) -> Document | None:
 
 
 def _completed(reader: Reader, base: str) -> str | None:
-    call = reader.peek(base) if base else None
-    params = call.value.get("params") if call is not None else None
-    if params is None:
-        found = reader.peek(base + "/params")
-        params = found.value if found is not None else None
+    params = reader.peek(base + "/params")
+    context = named_by({"method": _COMPLETION, "params": params.value if params else None})
+    if context is not None:
+        reader.mark("target", base + "/params/ref")
+    return context
+
+
+def named_by(call: Mapping[str, Any]) -> str | None:
+    """The tool, prompt or resource that a plain MCP message names, if it does."""
     try:
-        kind = Kind.of_payload({"method": _COMPLETION, "params": params})
+        return Kind.of_payload(call).context
     except EnvelopeError:
         return None
-    reader.mark("target", base + "/params/ref")
-    return kind.context
+
+
+def read_repeated(reader: Reader, value: Mapping[str, Any], base: str = "") -> dict[str, Any]:
+    """The method and target of an answer that repeats the question it answers."""
+    if not isinstance(value.get("method"), str):
+        return {}
+    reader.mark("method", base + "/method")
+    target = named_by(value)
+    if target is not None:
+        reader.mark("target", base + "/params")
+    return {"method": value["method"], "target": target}
 
 
 def write_call(writer: Writer, base: str = "") -> None:
@@ -92,15 +111,17 @@ def write_call(writer: Writer, base: str = "") -> None:
     params = base + "/params"
     method = writer.get("method")
     writer.put(base + "/method", method, "method")
-    arguments, target = writer.get("arguments"), writer.get("target")
+    arguments = writer.get("arguments")
     if method in _BY_NAME:
-        writer.need(params + "/name", "target", "tool")
+        _write_target(writer, params + "/name")
         if arguments is not None and not arguments.is_object:
             writer.inexact("arguments")  # MCP's arguments are an object; this is not
         else:
             writer.put(params + "/arguments", arguments, "arguments")
     elif method in _BY_URI:
-        writer.put(params + "/uri", target, "target")
+        _write_target(writer, params + "/uri")
+        if arguments is not None:
+            writer.inexact("arguments")  # nothing but the resource is asked for
     else:
         writer.put(params, arguments, "arguments")
         if arguments is not None and arguments.is_object and not len(arguments):
@@ -110,28 +131,36 @@ def write_call(writer: Writer, base: str = "") -> None:
     writer.place(params + "/_meta", "meta")
 
 
+def _write_target(writer: Writer, pointer: str) -> None:
+    """Write what a call is about. Strict JSON-RPC envelopes may leave that open, and stay so."""
+    if writer.at_home or writer.has_extra(pointer):
+        writer.place(pointer, "target")
+    else:
+        writer.need(pointer, "target", "tool")
+
+
 def read_result(reader: Reader, base: str, method: str | None) -> dict[str, Any]:
     """The fields of a result: a tool's payload as contracts/mcp.md wants it, else all of it."""
     result = base + "/result"
     found = reader.peek(result)
     members: Mapping[str, Any] = found.value if found is not None and found.is_object else {}
-    fields: dict[str, Any] = {"method": method}
-    if "structuredContent" in members or type(members.get("content")) is list:
-        if method in (None, TOOL_CALL):
+    fields: dict[str, Any] = {"method": method, "meta": read_meta(reader, result + "/_meta")}
+    accepted, waiting = _is_task(members), _is_waiting(members)
+    is_content = "structuredContent" in members or type(members.get("content")) is list
+    if method in (None, TOOL_CALL) and not accepted and not waiting:
+        if is_content:
             fields["method"] = TOOL_CALL
-            fields["meta"] = reader.meta(result + "/_meta")
             fields["payload"] = _read_tool_payload(reader, result)
             return fields
-    elif method == TOOL_CALL and not _is_task(members) and found is not None:
-        # Known to be a tool's, yet without what a tool returns.
-        reader.absent(result + "/content")
-        fields["meta"] = reader.meta(result + "/_meta")
-        return fields
-    fields["meta"] = reader.meta(result + "/_meta")
-    fields["payload"] = reader.object_without_ours(result, "payload", "_meta")
-    fields["accepted"] = _is_task(members)
+        if method == TOOL_CALL and found is not None:
+            # Known to be a tool's, yet without what a tool returns.
+            reader.absent(result + "/content")
+            return fields
+    names = ("_meta",) if fields["meta"] is not None or result + "/_meta" == reader.place else ()
+    fields["payload"] = reader.object_without_ours(result, "payload", *names)
+    fields |= {"accepted": accepted, "waiting": waiting, "method": method or told_by(members)}
     reader.mark("accepted", result + ("/task" if "task" in members else "/resultType"))
-    fields["method"] = method or told_by(members)
+    reader.mark("waiting", result + "/resultType")
     return fields
 
 
@@ -139,13 +168,12 @@ def _read_tool_payload(reader: Reader, result: str) -> Document | None:
     structured = reader.take(result + "/structuredContent", "payload")
     content = reader.peek(result + "/content")
     if structured is not None:
-        if content is not None and content == text_content(dump(structured).decode()):
+        if _becomes_content(structured.value):  # so it must be said where it stood
+            reader.keep({result + "/structuredContent": structured})
+        elif content is not None and content == text_content(dump(structured).decode()):
             reader.take(result + "/content")
-        elif content is None:
+        if content is None:
             reader.absent(result + "/content")
-        value = structured.value
-        if _becomes_content(value):
-            reader.keep({result + "/structuredContent": structured})  # or it would become content
         return structured
     blocks = content.elements() if content is not None else []
     if len(blocks) == 1 and _is_text(blocks[0].value):
@@ -187,15 +215,23 @@ def write_result(writer: Writer, base: str = "") -> None:
     if writer.get("method") != TOOL_CALL and not payload.is_object and writer.message.origin:
         hint = "method=tools/call (--method) says that it is what a tool returned"
         raise ConversionError("an MCP result is an object, and this one is not", hint=hint)
-    is_task = payload.is_object and _is_task(payload.value)
-    if is_task or (writer.get("method") != TOOL_CALL and payload.is_object):
+    unfinished = message_is_unfinished(writer.message)
+    if unfinished or (writer.get("method") != TOOL_CALL and payload.is_object):
         writer.put(result, payload, "payload")
-        writer.drop("accepted") if is_task else None
+        writer.drop("accepted", "waiting") if unfinished else None
         writer.drop("method") if writer.get("method") == told_by(payload.value) else None
     else:
         writer.drop("method")
         write_tool_payload(writer, result, payload)
     writer.place(result + "/_meta", "meta")
+
+
+def message_is_unfinished(message: Message) -> bool:
+    """Whether an answer is a task, or a question back, as MCP writes them."""
+    payload = message.payload if isinstance(message, Success) else None
+    if payload is None or not payload.is_object or not isinstance(message, Success):
+        return False
+    return (message.accepted and _is_task(payload.value)) or message.waiting
 
 
 def write_tool_payload(writer: Writer, result: str, payload: Document) -> None:
@@ -222,7 +258,15 @@ def told_by(result: object) -> str | None:
 
 
 def _is_task(value: Mapping[str, Any]) -> bool:
+    if "content" in value and "resultType" not in value:
+        return False  # a finished result with a member of that name
     return value.get("resultType") == "task" or type(value.get("task")) is dict
+
+
+def _is_waiting(value: Mapping[str, Any]) -> bool:
+    """Whether the server asks something back before it goes on: no final result."""
+    said = value.get("resultType")
+    return isinstance(said, str) and said not in ("complete", "task")
 
 
 def are_blocks(value: list[Any]) -> bool:
@@ -239,6 +283,8 @@ def _becomes_content(value: object) -> bool:
 
 def speaks_of_tools(message: Message) -> bool:
     """Whether a message is about a tool. An MCP result may be about anything else as well."""
+    if isinstance(message, Success) and message.waiting:
+        return False
     if message.method is None and isinstance(message, Success):
         return message.origin is None
     return message.method in (None, TOOL_CALL)

@@ -26,8 +26,10 @@ from typing import Any, Final
 from mcp_envelope.core.document import Document, build, parse
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.message import Fault, Peer
-from mcp_envelope.core.pointer import pointer_of
+from mcp_envelope.core.pointer import pointer_of, steps_of
 
+#: What every text begins with under which something is carried.
+MARK: Final = "dev.mcp-envelope/"
 KEY: Final = "dev.mcp-envelope/carried"
 _FIELD: Final = "dev.mcp-envelope/field:"
 _EXTRA: Final = "dev.mcp-envelope/extra:"
@@ -38,7 +40,7 @@ SHORT: Final = 200
 
 _TEXTS: Final = ("method", "target", "time", "trace_id", "envelope_id", "correlation_id", "name")
 _DOCUMENTS: Final = ("meta", "arguments", "payload")
-_FLAGS: Final = ("proposal", "accepted")
+_FLAGS: Final = ("proposal", "accepted", "waiting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ def _unpack_flat(place: Document, pointer: str) -> Carried:
 
 def _may_ride(key: str) -> bool:
     """Whether a key names an extra; credentials never ride."""
-    return "#/" in key and "#/auth" not in key
+    return "#/" in key and not (key + "/").startswith("tool/1.0#/auth/")
 
 
 def _items(document: Document | None) -> Iterator[tuple[str, Document]]:
@@ -220,9 +222,12 @@ def _read(name: str, document: Document) -> object:
     """The field's value again; TypeError or KeyError if this cannot be one."""
     value = document.value
     if name in _DOCUMENTS:
+        if name == "meta" and not document.is_object:
+            raise TypeError(name)
         return document
     if name == "faults":
-        return tuple(_read_fault(part) for part in document.elements())
+        faults = tuple(_read_fault(part) for part in document.elements())
+        return faults or _checked(None, tuple)
     if name == "to":
         return tuple(_checked(part, str) for part in _checked(value, list))
     if name == "peer":
@@ -247,6 +252,28 @@ def _read_fault(document: Document) -> Fault:
         details=members.get("details"),
         retryable=_checked(retryable.value, bool) if retryable is not None else None,
     )
+
+
+def without_ours(value: Any, pointer: str | None) -> Any:
+    """A plain envelope without what was carried in its open place.
+
+    The place goes too if nothing else is in it, and what only led there.
+    """
+    steps = steps_of(pointer) if pointer is not None else []
+    return _pruned(value, steps) if steps else value
+
+
+def _pruned(value: Any, steps: list[str]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if not steps:
+        return {name: part for name, part in value.items() if not name.startswith(MARK)}
+    first, *rest = steps
+    if first not in value:
+        return value
+    inner = _pruned(value[first], rest)
+    kept = {name: part for name, part in value.items() if name != first}
+    return kept if inner in ({}, None) else {**kept, first: inner}
 
 
 def _checked(value: Any, kind: type | tuple[type, ...]) -> Any:

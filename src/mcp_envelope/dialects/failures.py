@@ -41,12 +41,13 @@ def read_error(reader: Reader, base: str, numbers: Numbers) -> tuple[Fault, ...]
     error, data = base + "/error", base + "/error/data"
     found = reader.peek(error + "/code")
     number = found.value if found is not None else None
-    code = numbers.meaning(number)
+    made_up = reader.is_filled(error + "/code")
+    code = None if made_up else numbers.meaning(number)
     own: list[str] = []
     said, retryable = reader.peek(data + "/code"), reader.peek(data + "/retryable")
     reader.mark("faults", error)
     reader.mark("faults.0.code", error + "/code")
-    if said is not None and isinstance(said.value, str) and said.value != code:
+    if said is not None and not made_up and _is_code(said.value, number, code, numbers):
         code = said.value
         own.append("code")
         reader.mark("faults.0.code", data + "/code")
@@ -54,11 +55,18 @@ def read_error(reader: Reader, base: str, numbers: Numbers) -> tuple[Fault, ...]
         own.append("retryable")
         reader.mark("faults.0.retryable", data + "/retryable")
     details = reader.meta(data, "faults.0.details", *own)
-    if numbers.of(code) == number:
+    if made_up or numbers.of(code) == number:
         reader.take(error + "/code")
     message = reader.text(error + "/message", "faults.0.message") or ""
     again = retryable.value if "retryable" in own and retryable is not None else None
     return (Fault(code=code, message=message, details=details, retryable=again),)
+
+
+def _is_code(said: object, number: object, meaning: str | None, numbers: Numbers) -> bool:
+    """Whether ``data.code`` is the error's code; else it is one of its details."""
+    if not isinstance(said, str) or not said or said == meaning:
+        return False
+    return meaning is None or numbers.of(said) == number
 
 
 def write_error(writer: Writer, base: str, numbers: Numbers) -> None:
@@ -75,21 +83,33 @@ def write_error(writer: Writer, base: str, numbers: Numbers) -> None:
         number = UNNUMBERED if number is None else number
         writer.put(error + "/code", number)
     writer.put(error + "/message", first.message)
+    if first.code is None and foreign is None and own is None:
+        writer.filled(error + "/code")
     added: dict[str, object] = {}
-    if first.code is not None and numbers.meaning(number) != first.code:
+    meant = numbers.meaning(number)
+    if first.code is not None and meant != first.code:
         added["code"] = first.code
     if first.retryable is not None:
         added["retryable"] = first.retryable
-    if first.details is not None and not first.details.is_object:
-        writer.put(error + "/data", first.details)  # no room beside it for code and retryable
-        again = replace(first, code=numbers.meaning(number), retryable=None)
-    else:
-        members = first.details.members() if first.details is not None else {}
-        if first.details is not None or added:
-            writer.put(error + "/data", build({**members, **added}))
-        kept = None if added and not members else first.details
-        again = replace(first, code=first.code or numbers.meaning(number), details=kept)
-    writer.read_back((again,))
+    details, taken = first.details, _own_names(first.details, number, meant, numbers)
+    if details is not None and not details.is_object:
+        writer.put(error + "/data", details)  # no room beside it for code and retryable
+        writer.read_back((replace(first, code=meant, retryable=None),))
+        return
+    rest = details.without(*taken, *added) if details is not None else None
+    if rest is not None or added:
+        writer.put(error + "/data", build({**(rest.members() if rest else {}), **added}))
+    kept = None if added and rest is not None and not len(rest) else rest
+    writer.read_back((replace(first, code=first.code or meant, details=kept),))
+
+
+def _own_names(
+    details: Document | None, number: object, meaning: str | None, numbers: Numbers
+) -> list[str]:
+    """The members of details that would be read as the error's own code and retryable."""
+    members = details.value if details is not None and details.is_object else {}
+    taken = ["code"] if _is_code(members.get("code"), number, meaning, numbers) else []
+    return [*taken, "retryable"] if isinstance(members.get("retryable"), bool) else taken
 
 
 def numbered(message: Message) -> Document | None:
@@ -110,6 +130,7 @@ def read_tool_failure(reader: Reader, base: str) -> dict[str, Any]:
     content = reader.peek(result + "/content")
     message = _text_of(content.value if content is not None else None)
     payload = reader.take(result + "/structuredContent", "payload")
+    structured = payload is not None
     if payload is not None and _says(payload, message):
         reader.keep({result + "/structuredContent": payload})  # or it would become content
     if payload is None and reader.verbatim:  # the text says no more than the message
@@ -118,7 +139,7 @@ def read_tool_failure(reader: Reader, base: str) -> dict[str, Any]:
         payload = reader.take(result + "/content", "payload")
     if content is None:
         reader.absent(result + "/content")
-    elif content == text_content(message):
+    elif content == text_content(message) and not (structured and _says(payload, message)):
         reader.take(result + "/content")
     reader.mark("faults", result + "/content")
     return {"faults": (Fault(code=TOOL_FAILED, message=message),), "payload": payload}

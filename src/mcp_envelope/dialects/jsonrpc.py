@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from mcp_envelope.core import codes
-from mcp_envelope.core.document import Document, build
+from mcp_envelope.core.document import build
 from mcp_envelope.core.message import Failure, Message, Request, Success
 from mcp_envelope.core.ports import Filling
 
 from .base import SchemaDialect
-from .calls import TOOL_CALL, read_call, told_by, write_call
+from .calls import TOOL_CALL, read_call, read_meta, told_by, write_call
 from .failures import UNNUMBERED, Numbers, error_place, read_error, write_error
-from .reader import Reader
+from .reader import Layout, Reader
 from .writer import NULL, Writer
 
 _REQUEST: Final = {"": "jsonrpc/2.0", "/params": "mcp.params"}
@@ -70,22 +70,22 @@ class JsonRpc(SchemaDialect):
         answers = "result" in members or "error" in members
         return "response" if answers else "request"
 
-    def read(self, document: Document, part: str) -> Message:
-        value = document.value
+    def layout(self, value: Any, part: str) -> Layout:
         if part == "request":
-            reader = Reader(document, part, _REQUEST, open_place="/params/_meta")
-            reader.take("/jsonrpc")
+            return Layout(_REQUEST, "/params/_meta")
+        if "error" in value:
+            return Layout(_ANSWER, error_place(value["error"]))
+        return Layout(_ANSWER, _RESULT_META if isinstance(value.get("result"), dict) else None)
+
+    def read(self, reader: Reader, part: str) -> Message:
+        value = reader.document.value
+        reader.take("/jsonrpc")
+        if part == "request":
             return reader.message(Request, id=reader.value("/id", "id"), **read_call(reader))
         if "error" in value:
-            reader = Reader(document, part, _ANSWER, open_place=error_place(value["error"]))
-            reader.take("/jsonrpc")
             faults = read_error(reader, "", _NUMBERS)
             return reader.message(Failure, id=reader.value("/id", "id"), faults=faults)
-        result = value["result"]
-        place = _RESULT_META if isinstance(result, dict) else None
-        reader = Reader(document, part, _ANSWER, open_place=place)
-        reader.take("/jsonrpc")
-        return _read_result(reader, result)
+        return _read_result(reader, value["result"])
 
     def write(self, message: Message, filling: Filling) -> Writer:
         if isinstance(message, Request) and not message.proposal:
@@ -94,8 +94,7 @@ class JsonRpc(SchemaDialect):
             writer.text_id("/id")
             writer.need("/method", "method", "method")
             write_call(writer)
-            if message.meta is None and (message.arguments is None and message.target is None):
-                writer.fill("/params", "params", {})
+            writer.require("/params", {})
             return writer
         if isinstance(message, Failure):
             details = message.faults[0].details
@@ -106,7 +105,7 @@ class JsonRpc(SchemaDialect):
             return writer
         if not isinstance(message, Success):
             raise self.no_meaning(message)
-        is_tool = message.method == TOOL_CALL
+        is_tool = message.method == TOOL_CALL and not message.waiting
         is_object = message.payload is not None and message.payload.is_object
         place = _RESULT_META if is_tool or is_object else None
         writer = Writer(message, _ANSWER, filling, open_place=place)
@@ -123,17 +122,23 @@ def _names_mcp(params: Mapping[str, Any]) -> bool:
 
 def _read_result(reader: Reader, result: Any) -> Message:
     fields: dict[str, Any] = {"id": reader.value("/id", "id")}
-    if isinstance(result, dict) and "_meta" in result:
-        fields["meta"] = reader.meta(_RESULT_META)
     is_tool = (
-        isinstance(result, dict) and isinstance(result.get("tool"), str) and "output" in result
+        isinstance(result, dict)
+        and isinstance(result.get("tool"), str)
+        and isinstance(result.get("output"), dict)
     )
+    fields["meta"] = read_meta(reader, _RESULT_META)
     if not is_tool:
-        fields["payload"] = reader.object_without_ours("/result", "payload", "_meta")
+        names = ("_meta",) if fields["meta"] is not None or reader.place else ()
+        fields["payload"] = reader.object_without_ours("/result", "payload", *names)
         return reader.message(Success, method=reader.hint("method") or told_by(result), **fields)
     fields["method"] = TOOL_CALL
     fields["target"] = reader.text("/result/tool", "target")
-    fields["arguments"] = reader.take("/result/input", "arguments")
+    given = reader.peek("/result/input")
+    if given is not None and given.is_object:
+        fields["arguments"] = reader.take("/result/input", "arguments")
+    elif given is None:
+        reader.absent("/result/input")
     output = reader.take("/result/output", "payload")
     if output is not None and _is_wrapped(output.value) and not reader.verbatim:
         output = output["content"]
@@ -157,10 +162,11 @@ def _write_result(writer: Writer, message: Success, *, is_tool: bool) -> None:
         return
     writer.drop("method")
     writer.need("/result/tool", "target", "tool")
-    arguments = message.arguments
+    arguments = writer.get("arguments")
     if arguments is None or not arguments.is_object:
-        writer.fill("/result/input", "input", {})
-        writer.inexact("arguments") if arguments is not None else None
+        if arguments is not None:
+            writer.inexact("arguments")
+        writer.offer("/result/input", {})
     else:
         writer.put("/result/input", arguments, "arguments")
     payload = message.payload

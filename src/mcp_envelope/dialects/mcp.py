@@ -7,12 +7,20 @@ from typing import Any, ClassVar, Final
 
 from mcp_envelope.core import codes
 from mcp_envelope.core.answers import RESULT_IS_ERROR, UPSTREAM_OWN
-from mcp_envelope.core.document import Document
 from mcp_envelope.core.message import Event, Failure, Message, Request, Success
 from mcp_envelope.core.ports import Filling
 
 from .base import SchemaDialect
-from .calls import TOOL_CALL, read_call, read_notification, read_result, write_call, write_result
+from .calls import (
+    TOOL_CALL,
+    read_call,
+    read_meta,
+    read_notification,
+    read_repeated,
+    read_result,
+    write_call,
+    write_result,
+)
 from .failures import (
     PARSE_ERROR,
     Numbers,
@@ -23,7 +31,7 @@ from .failures import (
     write_error,
     write_tool_failure,
 )
-from .reader import Reader
+from .reader import Layout, Reader
 from .writer import Writer
 
 NAMESPACES: Final = {
@@ -70,12 +78,12 @@ class Mcp(SchemaDialect):
             return None
         return part_of(value)
 
-    def read(self, document: Document, part: str) -> Message:
-        value = document.value
-        place = open_place(value)
-        reader = Reader(document, part, NAMESPACES, open_place=place)
+    def layout(self, value: Any, part: str) -> Layout:
+        return Layout(NAMESPACES, open_place(value))
+
+    def read(self, reader: Reader, part: str) -> Message:
         reader.take("/jsonrpc")
-        return read_message(reader, value, answers=part in ("response", "error"))
+        return read_message(reader, reader.document.value, answers=part in ("response", "error"))
 
     def write(self, message: Message, filling: Filling) -> Writer:
         writer = Writer(message, NAMESPACES, filling, open_place=place_for(message))
@@ -131,13 +139,14 @@ def read_message(
     known["id"] = reader.value(base + "/id", "id")
     if "method" in value and not answers:
         return _read_question(reader, value, base, known)
+    known = {**read_repeated(reader, value, base), **known}
     method = known.pop("method", None) or reader.hint("method")
     if "error" in value:
         faults = read_error(reader, base, NUMBERS)
         return reader.message(Failure, **known, faults=faults, method=method)
     if value["result"].get("isError") is True:
         known["method"] = method or TOOL_CALL
-        known["meta"] = reader.meta(base + "/result/_meta")
+        known["meta"] = read_meta(reader, base + "/result/_meta")
         return reader.message(Failure, **known, **read_tool_failure(reader, base))
     return reader.message(Success, **known, **read_result(reader, base, method))
 
@@ -162,8 +171,11 @@ def write_message(writer: Writer, base: str = "") -> None:
     message = writer.message
     if isinstance(message, Event):
         writer.put(base + "/method", message.method, "method", "name")
-        writer.put(base + "/params", message.payload, "payload")
+        payload = writer.get("payload")
+        writer.put(base + "/params", payload, "payload")
         writer.place(base + "/params/_meta", "meta")
+        if payload is not None and payload.is_object and not len(payload):
+            writer.verbatim(alone=False)
         return
     if isinstance(message, Request):
         if message.proposal:
@@ -172,6 +184,8 @@ def write_message(writer: Writer, base: str = "") -> None:
             writer.need(base + "/id", "id", "id")
         write_call(writer, base)
         return
+    if writer.has_extra(base + "/method"):  # it repeats its question
+        writer.drop("method", "target")
     if isinstance(message, Failure) and writes_error(message):
         writer.place(base + "/id", "id")
         writer.drop("method") if message.method == TOOL_CALL else None

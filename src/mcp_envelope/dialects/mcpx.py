@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from mcp_envelope.core.document import Document
 from mcp_envelope.core.errors import ConversionError, EnvelopeError, Problem
 from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.message import Event, Message, Peer, Request
-from mcp_envelope.core.ports import Filling
+from mcp_envelope.core.ports import Encoded, Filling
 
 from . import mcp
 from .base import SchemaDialect
 from .calls import TOOL_CALL
-from .reader import Reader
+from .reader import Layout, Reader
 from .writer import Writer
 
 PROTOCOL: Final = "mcpx/v0.1"
@@ -64,12 +63,25 @@ class Mcpx(SchemaDialect):
             return [Problem("/kind", "mcpx/0.1 short-kind", message, hint, "warning")]
         return []
 
-    def read(self, document: Document, part: str) -> Message:
-        reader = Reader(document, part, _NAMESPACES, open_place=_OPEN)
+    def layout(self, value: Any, part: str) -> Layout:
+        return Layout(_NAMESPACES, _OPEN)
+
+    def encode(self, message: Message, filling: Filling) -> Encoded:
+        encoded = super().encode(message, filling)
+        if message.origin is None or message.origin.dialect != self.id:
+            faults = [
+                p for p in self.faults(encoded.document.value, "envelope") if p.severity == "error"
+            ]
+            if faults:
+                raise ConversionError(f"no kind can say this: {faults[0].message}", problems=faults)
+        return encoded
+
+    def read(self, reader: Reader, part: str) -> Message:
         reader.take("/protocol")
-        kind = _parsed(document.value["kind"])
+        value = reader.document.value
+        kind = _parsed(value["kind"])
         known = _read_frame(reader)
-        payload = document.value["payload"]
+        payload = value["payload"]
         if kind is not None and _computed(kind, payload) == str(kind):
             reader.take("/kind")
         if kind is None or kind.method is None:
@@ -81,16 +93,12 @@ class Mcpx(SchemaDialect):
         if kind.type == "proposal":
             known["proposal"] = True
         answers = kind.type == "response"
-        if answers:
-            if not reader.is_filled("/kind"):
-                reader.mark("method", "/kind")
-                known["method"] = kind.method
+        if answers and not reader.is_filled("/kind"):
+            reader.mark("method", "/kind")
+            known["method"] = kind.method
             if kind.context is not None and kind.takes_context:
                 reader.mark("target", "/kind")
                 known["target"] = kind.context
-            elif "method" in payload and (named := _computed_context(payload)) is not None:
-                reader.mark("target", _PAYLOAD + "/params")
-                known["target"] = named
         return mcp.read_message(reader, payload, _PAYLOAD, answers=answers, **known)
 
     def write(self, message: Message, filling: Filling) -> Writer:
@@ -122,9 +130,7 @@ class Mcpx(SchemaDialect):
         if not proposal:
             writer.put(_PAYLOAD + "/jsonrpc", "2.0")
         mcp.write_message(writer, _PAYLOAD)
-        writer.drop("method", "proposal")
-        if kind == "response":
-            writer.drop("target")
+        writer.drop("proposal")
         return writer
 
 
@@ -147,14 +153,6 @@ def _computed(kind: Kind, payload: Mapping[str, Any]) -> str | None:
         return None
 
 
-def _computed_context(payload: Mapping[str, Any]) -> str | None:
-    """What an answer names that repeats the question it answers."""
-    try:
-        return Kind.of_payload(payload).context
-    except EnvelopeError:
-        return None
-
-
 def _read_frame(reader: Reader) -> dict[str, Any]:
     sender = reader.text("/from", "peer")
     to = reader.take("/to", "to")
@@ -168,22 +166,31 @@ def _read_frame(reader: Reader) -> dict[str, Any]:
 
 
 def _write_kind(writer: Writer, type: str) -> None:
-    if writer.has_extra("/kind"):
-        return
+    """Write the kind; an answer's says its method and target, unless that was made up."""
     message = writer.message
     method, target = message.method, message.target
-    if method is None:
-        method = writer.option("method") or TOOL_CALL
+    own = writer.extra("/kind")
+    if own is not None and (writer.at_home or _agrees(own.value, type, message)):
+        writer.drop("method", "target")
+        return
     try:
-        kind = Kind(type, method, target)
+        kind = Kind(type, method or writer.option("method") or TOOL_CALL, target)
         if kind.is_short:
-            kind = Kind(type, method, writer.option("tool") or "unknown")
+            kind = Kind(type, str(kind.method), writer.option("tool") or "unknown")
     except EnvelopeError as error:
         raise ConversionError(f"no kind can say this: {error.message}", hint=error.hint) from None
     if not kind.takes_context:
-        kind = Kind(type, method)
-    known = message.method is not None or (method == TOOL_CALL and message.target is not None)
-    if known and kind.context == message.target:
-        writer.put("/kind", str(kind))
+        kind = Kind(type, str(kind.method))
+    known = method is not None or (kind.method == TOOL_CALL and target is not None)
+    if known and kind.context == target:
+        writer.put("/kind", str(kind), "method", "target")
     else:
         writer.fill("/kind", "kind", str(kind))
+
+
+def _agrees(own: object, type: str, message: Message) -> bool:
+    """Whether a kind of the message's own says what the message does."""
+    kind = _parsed(own) if isinstance(own, str) else None
+    if kind is None or kind.type != type or kind.method != message.method:
+        return False
+    return kind.context in (None, message.target)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from mcp_envelope.core import codes
 from mcp_envelope.core.document import Document
-from mcp_envelope.core.errors import Problem
+from mcp_envelope.core.errors import ConversionError, Problem
 from mcp_envelope.core.message import Event, Failure, Fault, Message, Request, Success
 from mcp_envelope.core.pointer import pointer_of
 from mcp_envelope.core.ports import Filling
@@ -21,7 +21,7 @@ from mcp_envelope.core.provenance import (
 
 from .base import SchemaDialect
 from .calls import TOOL_CALL
-from .reader import Reader
+from .reader import Layout, Reader
 from .writer import Writer
 
 ENVELOPE: Final = "mcp.envelope.v0.1"
@@ -82,8 +82,7 @@ class Provenance(SchemaDialect):
         return Problem("/schema_version", "provenance/0.1 schema_version", message, hint)
 
     def refusals(self, value: Any, part: str) -> list[Problem]:
-        result = value.get("result") if part == "response" else None
-        if not isinstance(result, dict) or result.get("schema_version") != ENVELOPE:
+        if part != "response" or not _names_envelope(value.get("result")):
             return []
         message = "the result is itself an envelope; envelopes are never nested"
         return [Problem("/result", "provenance/0.1 no-nesting", message, "return it unchanged")]
@@ -102,8 +101,16 @@ class Provenance(SchemaDialect):
             return _listed_problems(value, part)
         return [found] if found is not None else []
 
-    def read(self, document: Document, part: str) -> Message:
-        return _read_request(document) if part == "request" else _read_envelope(document)
+    def layout(self, value: Any, part: str) -> Layout:
+        if part != "request":
+            return Layout(_NAMESPACES, _HINTS, flat=True)
+        params = value["params"]
+        is_open = type(params) is dict and type(params.get("_meta", {})) is dict
+        return Layout(_NAMESPACES, _META if is_open else None)
+
+    def read(self, reader: Reader, part: str) -> Message:
+        reader.take("/schema_version")
+        return _read_request(reader) if part == "request" else _read_envelope(reader)
 
     def write(self, message: Message, filling: Filling) -> Writer:
         if isinstance(message, Event) or (isinstance(message, Request) and message.proposal):
@@ -112,7 +119,13 @@ class Provenance(SchemaDialect):
             if message.method not in (None, TOOL_CALL):
                 raise self.no_meaning(message)
             return _write_request(message, filling)
+        if isinstance(message, Success) and message.waiting:
+            raise self.no_meaning(message)
         writer = Writer(message, _NAMESPACES, filling, open_place=_HINTS, flat=True)
+        payload = message.payload if isinstance(message, (Success, Failure)) else None
+        if payload is not None and _names_envelope(payload.value):
+            self._pass_through(writer, message, payload)
+            return writer
         writer.put("/schema_version", ENVELOPE)
         _write_meta(writer)
         if isinstance(message, Success):
@@ -121,6 +134,26 @@ class Provenance(SchemaDialect):
             writer.null_or("/result", message.payload, required=False)
             _write_faults(writer, message)
         return writer
+
+    def _pass_through(self, writer: Writer, message: Message, payload: Document) -> None:
+        """An envelope that a tool returned is the envelope: never nested, never changed."""
+        faults = [p for p in self.problems(payload, "response") if p.severity == "error"]
+        if faults:
+            raise ConversionError(
+                f"the payload calls itself {ENVELOPE} and is not valid: {faults[0].message}",
+                problems=faults,
+                hint="envelopes are never nested; mend it, or give it another schema_version",
+            )
+        if isinstance(message, Failure) != bool(payload.value.get("errors")):
+            raise ConversionError(
+                "the payload is an envelope itself, and says otherwise whether the call failed",
+                hint="envelopes are never nested; convert the payload by itself",
+            )
+        writer.pass_through(payload)
+
+
+def _names_envelope(value: object) -> bool:
+    return isinstance(value, dict) and value.get("schema_version") == ENVELOPE
 
 
 def _listed_problems(value: Any, part: str) -> list[Problem]:
@@ -138,12 +171,7 @@ def _listed_problems(value: Any, part: str) -> list[Problem]:
 # -- requests ----------------------------------------------------------------------------
 
 
-def _read_request(document: Document) -> Message:
-    params = document.value["params"]
-    reader = Reader(
-        document, "request", _NAMESPACES, open_place=_META if type(params) is dict else None
-    )
-    reader.take("/schema_version")
+def _read_request(reader: Reader) -> Message:
     fields: dict[str, Any] = {
         "method": TOOL_CALL,
         "target": reader.text("/tool/name", "target"),
@@ -186,9 +214,7 @@ def _write_request(message: Request, filling: Filling) -> Writer:
 # -- envelopes ---------------------------------------------------------------------------
 
 
-def _read_envelope(document: Document) -> Message:
-    reader = Reader(document, "response", _NAMESPACES, open_place=_HINTS, flat=True)
-    reader.take("/schema_version")
+def _read_envelope(reader: Reader) -> Message:
     fields: dict[str, Any] = {
         "method": TOOL_CALL,
         "id": reader.text("/meta/request_id", "id"),
@@ -201,23 +227,12 @@ def _read_envelope(document: Document) -> Message:
     result = reader.take("/result", "payload")
     errors = reader.peek("/errors")
     if errors is None or not errors.value:
-        return reader.message(Success, payload=result, completes=_completes, **fields)
+        return reader.message(Success, payload=result, **fields)
     partial = None if result is None or result.value is None else result
     reader.take("/errors")
     reader.mark("faults", "/errors")
     faults = tuple(_read_fault(reader, i, entry) for i, entry in enumerate(errors.elements()))
-    return reader.message(Failure, payload=partial, faults=faults, completes=_completes, **fields)
-
-
-def _completes(name: str, native: Any, carried: Any) -> bool:
-    if name == "method":  # an envelope says nothing of methods; tools are only the usual case
-        return True
-    if name == "duration_ms":
-        return native is None or round(carried) == native
-    if name == "faults":
-        mine = [(f.code, f.message) for f in native]
-        return mine == [_shortened(f) for f in carried]
-    return Reader.completes(name, native, carried)
+    return reader.message(Failure, payload=partial, faults=faults, **fields)
 
 
 def _read_fault(reader: Reader, index: int, entry: Document) -> Fault:
@@ -229,9 +244,11 @@ def _read_fault(reader: Reader, index: int, entry: Document) -> Fault:
     reader.mark(f"faults.{index}", f"/errors/{index}")
     place = f"/errors/{index}"
     reader.keep({place + pointer_of([name]): part for name, part in members.items()})
+    if code in codes.TABLE:  # the tool's own word for what we call so, too
+        reader.keep({place + "/code": entry["code"]})
     return Fault(
-        code=codes.by_provenance(code) or code,
-        message=text,
+        code=None if reader.is_filled(place + "/code") else codes.by_provenance(code) or code,
+        message="" if reader.is_filled(place + "/message") else text,
         details=details,
         retryable=retryable.value if retryable is not None else None,
     )
@@ -244,8 +261,8 @@ def _write_meta(writer: Writer) -> None:
     elif message.method is None and isinstance(message, Success) and message.origin is not None:
         writer.method_is_unknown()
     record = writer.extra("/provenance")
-    tool = record.value.get("tool", {}) if record is not None and record.is_object else {}
-    if tool.get("name") is not None and tool["name"] == message.target:
+    name = record.at("/tool/name") if record is not None else None
+    if name is not None and name.value == message.target:
         writer.drop("target")
     if writer.get("id") is not None:
         writer.text_id("/meta/request_id")
@@ -258,9 +275,14 @@ def _write_meta(writer: Writer) -> None:
 
 def _write_faults(writer: Writer, message: Failure) -> None:
     entries, again = [], []
-    for fault in message.faults:
+    for index, fault in enumerate(message.faults):
         code, text = _shortened(fault)
-        entry: dict[str, object] = {"code": _own_code(code), "message": text}
+        own = writer.extra(f"/errors/{index}/code")
+        kept = own is not None and own.value == code
+        entry: dict[str, object] = {"code": code if kept else _own_code(code), "message": text}
+        for name, value in (("code", fault.code), ("message", fault.message)):
+            if not value:
+                writer.filled(f"/errors/{index}/{name}")
         flat = fault.details is not None and _is_flat(fault.details)
         if flat:
             entry["details"] = fault.details
@@ -268,7 +290,12 @@ def _write_faults(writer: Writer, message: Failure) -> None:
             entry["retryable"] = fault.retryable
         entries.append(entry)
         again.append(
-            replace(fault, code=code, message=text, details=fault.details if flat else None)
+            replace(
+                fault,
+                code=code if fault.code else None,
+                message=text if fault.message else "",
+                details=fault.details if flat else None,
+            )
         )
     writer.put("/errors", entries)
     writer.read_back(tuple(again))

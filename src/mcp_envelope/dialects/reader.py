@@ -7,11 +7,12 @@ carried along in the dialect's open place (see :mod:`mcp_envelope.dialects.carri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from mcp_envelope.core.document import Document
-from mcp_envelope.core.message import Fault, Message, Origin
+from mcp_envelope.core.document import Document, dump
+from mcp_envelope.core.message import Message, Origin
 from mcp_envelope.core.pointer import pointer_of, steps_of
 
 from .carriage import Carried, unpack
@@ -19,37 +20,51 @@ from .carriage import Carried, unpack
 M = TypeVar("M", bound=Message)
 
 
+class ContradictionError(Exception):
+    """What was carried along cannot belong to this envelope."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a part of a dialect is laid out.
+
+    ``namespaces`` maps a place in the document to the namespace under which extras from there
+    are kept: ``{"": "mcpx/0.1", "/payload": "mcp"}``. ``open_place`` is where a conversion may
+    leave something; ``flat`` if that place holds short strings only.
+    """
+
+    namespaces: Mapping[str, str]
+    open_place: str | None = None
+    flat: bool = False
+
+
 class Reader:
     """Reads one envelope for one dialect.
 
-    ``namespaces`` maps a place in the document to the namespace under which extras from there
-    are kept: ``{"": "mcpx/0.1", "/payload": "mcp"}``. ``open_place`` is where an earlier
-    conversion may have left something; ``flat`` if that place holds short strings only.
+    Unless ``trusting``, what an earlier conversion carried along is left alone, as any other
+    data. What was carried is not checked here: see ``SchemaDialect.decode``.
     """
 
     def __init__(
-        self,
-        document: Document,
-        part: str,
-        namespaces: Mapping[str, str],
-        *,
-        open_place: str | None = None,
-        flat: bool = False,
+        self, document: Document, part: str, layout: Layout, *, trusting: bool = True
     ) -> None:
-        self._document = document
+        self.document = document
         self._part = part
-        self._namespaces = namespaces
-        self._place = open_place or ""
+        self._namespaces = layout.namespaces
+        #: The open place, ``""`` if there is none.
+        self.place = layout.open_place or ""
         self._members: dict[str, dict[str, Document]] = {}
         self._taken: set[str] = set()
         self._pointers: dict[str, str] = {}
         self._kept: dict[str, Document | None] = {}
-        place = self.peek(open_place) if open_place is not None else None
-        self._carried = unpack(place, self._place, flat=flat) if place is not None else Carried()
+        place = self.peek(self.place) if self.place and trusting else None
+        self._carried = Carried()
+        if place is not None:
+            self._carried = unpack(place, self.place, flat=layout.flat)
 
     def peek(self, pointer: str) -> Document | None:
         """The member at a pointer, left where it is. Looks into objects only."""
-        found = self._document
+        found = self.document
         path = ""
         for step in steps_of(pointer):
             members = self._members_at(path, found)
@@ -74,6 +89,8 @@ class Reader:
         if found is None or found.value is None:
             return None
         self.take(pointer, field)
+        if type(found.value) is not str and dump(found.value) != found.raw:
+            self.keep({pointer: found})  # a number in a spelling of its own, such as 1.0 or 1e2
         return found.value
 
     def text(self, pointer: str, field: str = "") -> str | None:
@@ -125,26 +142,21 @@ class Reader:
         found = self.take(pointer, field)
         if found is None or not found.is_object:
             return found
-        ours = self._carried.consumed if pointer == self._place else ()
+        ours = self._carried.consumed if pointer == self.place else ()
         return found.without(*names, *ours)
 
-    def message(
-        self,
-        kind: Callable[..., M],
-        *,
-        completes: Callable[[str, Any, Any], bool] | None = None,
-        **fields: Any,
-    ) -> M:
-        """The message of these fields, with extras, origin, and what was carried along.
-
-        A carried field may complete what the envelope says or make it more exact, but never
-        contradict it: an open place must not name another tool than the envelope does.
-        """
-        carried = self._agreeing(fields, completes or Reader.completes)
+    def message(self, kind: type[M], **fields: Any) -> M:
+        """The message of these fields, with extras, origin, and what was carried along."""
+        carried = self._carried
+        ours = set(self._namespaces.values())
+        if any(key.split("#")[0] in ours for key in carried.extras):
+            raise ContradictionError("an extra of the envelope's own")
+        if not carried.fields.keys() <= set(kind.field_names()):
+            raise ContradictionError("a field of another kind of message")
         for name in carried.consumed:
-            self._taken.add(self._place + pointer_of([name]))
-        if carried.empty and self._place not in self._taken:
-            self._kept[self._key(self._place)] = Document.of({})
+            self._taken.add(self.place + pointer_of([name]))
+        if carried.empty and self.place not in self._taken:
+            self._kept[self._key(self.place)] = Document.of({})
         extras, filled = self._extras(carried)
         pointers = {**self._pointers, **carried.pointers}
         filled |= {f for f in fields if self._pointers.get(f) in carried.filled}
@@ -155,22 +167,14 @@ class Reader:
             extras={**extras, **carried.extras},
             filled=frozenset(filled),
             origin=Origin(
-                dialect=dialect, part=self._part, document=self._document, pointers=pointers
+                dialect=dialect, part=self._part, document=self.document, pointers=pointers
             ),
         )
 
-    @staticmethod
-    def completes(name: str, native: Any, carried: Any) -> bool:
-        """Whether a carried value may take the place of what the envelope itself says."""
-        if native is None or native is False:
-            return True
-        if name == "arguments":  # where an object is required, an empty one stands in
-            return bool(native == {} or native == carried)
-        if name == "id":
-            return bool(native == carried) or _same_text(carried, native)
-        if name == "faults":
-            return _same_faults(native, carried)
-        return bool(native == carried)
+    @property
+    def claims(self) -> frozenset[str]:
+        """The places of which an earlier conversion says that it made up what stands there."""
+        return self._carried.filled
 
     # -- inside --------------------------------------------------------------------------
 
@@ -180,23 +184,12 @@ class Reader:
             known = self._members[path] = document.members()
         return known
 
-    def _agreeing(
-        self, fields: Mapping[str, Any], completes: Callable[[str, Any, Any], bool]
-    ) -> Carried:
-        carried = self._carried
-        ours = set(self._namespaces.values())
-        if any(key.split("#")[0] in ours for key in carried.extras):
-            return Carried()
-        if all(completes(name, fields.get(name), v) for name, v in carried.fields.items()):
-            return carried
-        return Carried()
-
     def _extras(self, carried: Carried) -> tuple[dict[str, Document | None], set[str]]:
         extras = dict(self._kept)
         filled: set[str] = set()
         opened = {p[:cut] for p in self._taken for cut in range(1, len(p)) if p[cut] == "/"}
         opened |= {place for place in self._namespaces if place}
-        pending = [("", self._document)]
+        pending = [("", self.document)]
         while pending:
             path, document = pending.pop()
             for name, part in self._members_at(path, document).items():
@@ -216,13 +209,3 @@ class Reader:
     def _key(self, pointer: str) -> str:
         place = max((p for p in self._namespaces if pointer.startswith(p + "/")), key=len)
         return f"{self._namespaces[place]}#{pointer[len(place) :]}"
-
-
-def _same_text(number: object, text: object) -> bool:
-    return isinstance(number, (int, float)) and str(number) == text
-
-
-def _same_faults(native: tuple[Fault, ...], carried: tuple[Fault, ...]) -> bool:
-    if not carried or carried[0].message != native[0].message:
-        return False
-    return native[0].code in (None, "EXECUTION_FAILED", carried[0].code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from mcp_envelope.core import codes
@@ -16,7 +17,7 @@ from mcp_envelope.core.ports import Filling
 from .base import SchemaDialect
 from .calls import TOOL_CALL, speaks_of_tools
 from .carriage import written
-from .reader import Reader
+from .reader import Layout, Reader
 from .writer import NULL, Writer
 
 _NAMESPACES: Final = {"": "tiered/1.0"}
@@ -45,6 +46,7 @@ class Tiered(SchemaDialect):
 
     id: ClassVar[str] = "tiered/1.0"
     parts: ClassVar[Mapping[str, str]] = {"response": "response.read.schema.json"}
+    written: ClassVar[Mapping[str, str]] = {"response": "response.schema.json"}
 
     def detect(self, value: object) -> str | None:
         marks = ("tier", "tool_id", "upgrade_hints")
@@ -68,10 +70,11 @@ class Tiered(SchemaDialect):
             found.append(_warning("/error/error_code", "error-code", message))
         return found
 
-    def read(self, document: Document, part: str) -> Message:
-        error = document.value["error"]
-        place = _DETAILS if error is not None else None
-        reader = Reader(document, part, _NAMESPACES, open_place=place)
+    def layout(self, value: Any, part: str) -> Layout:
+        return Layout(_NAMESPACES, _DETAILS if value["error"] is not None else None)
+
+    def read(self, reader: Reader, part: str) -> Message:
+        error = reader.document.value["error"]
         fields: dict[str, Any] = {
             "method": TOOL_CALL,
             "target": reader.text("/tool_id", "target"),
@@ -87,17 +90,16 @@ class Tiered(SchemaDialect):
         details = reader.meta(_DETAILS, "faults.0.details")
         if details is not None and details.value is None:
             details = None
+        made_up = reader.is_filled("/error/error_code")
         fault = Fault(
-            code=codes.by_tiered(own) or own,
+            code=None if made_up else codes.by_tiered(own) or own,
             message=reader.text("/error/error") or "",
             details=details,
         )
         reader.mark("faults", "/error")
         reader.mark("faults.0.code", "/error/error_code")
         partial = None if data is None or data.value is None else data
-        return reader.message(
-            Failure, payload=partial, faults=(fault,), completes=_same_failure, **fields
-        )
+        return reader.message(Failure, payload=partial, faults=(fault,), **fields)
 
     def write(self, message: Message, filling: Filling) -> Writer:
         if not speaks_of_tools(message) or not isinstance(message, (Success, Failure)):
@@ -127,8 +129,9 @@ class Tiered(SchemaDialect):
 
 def _write_capabilities(writer: Writer) -> None:
     own = writer.extra("/capabilities")
-    if own is not None and _MARK not in own.value:  # read leniently, never written so
-        writer.put("/capabilities", [*own.elements(), _MARK])
+    names = own.elements() if own is not None else []
+    if own is not None and names and _MARK not in own:  # read leniently, never written so
+        writer.put("/capabilities", [*names, _MARK])
         writer.filled(f"/capabilities/{len(own)}")
     else:
         writer.fill("/capabilities", "capabilities", [_MARK])
@@ -145,8 +148,14 @@ def _write_fault(writer: Writer, message: Failure) -> None:
     writer.put("/error/error", said)
     writer.put("/error/error_code", written_code)
     writer.put(_DETAILS, details if details is not None else NULL)
-    code = codes.by_tiered(written_code) or written_code
-    writer.read_back((Fault(code=code, message=said, details=details),))
+    code = None
+    if first.code is None:
+        writer.filled("/error/error_code")
+    else:
+        code = codes.by_tiered(written_code) or written_code
+    again = Fault(code=code, message=said, details=details)
+    writer.read_back((again,))
+    writer.carry_instead("faults", (replace(again, code=first.code, retryable=first.retryable),))
 
 
 def _is_ours(message: Message) -> bool:
@@ -187,14 +196,6 @@ def tiered_code(code: str | None) -> str:
     if row is not None:
         return row.tiered
     return code if code in codes.TIERED_CODES else "internal_error"
-
-
-def _same_failure(name: str, native: Any, carried: Any) -> bool:
-    if name == "faults":
-        if not carried or carried[0].message != native[0].message:
-            return False
-        return tiered_code(carried[0].code) == tiered_code(native[0].code)
-    return Reader.completes(name, native, carried)
 
 
 def _warning(pointer: str, rule: str, message: str) -> Problem:

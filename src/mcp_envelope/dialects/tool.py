@@ -16,7 +16,7 @@ from mcp_envelope.core.ports import Filling
 
 from .base import SchemaDialect
 from .calls import TOOL_CALL, speaks_of_tools
-from .reader import Reader
+from .reader import Layout, Reader
 from .writer import Writer
 
 _NAMESPACES: Final = {"": "tool/1.0"}
@@ -63,8 +63,10 @@ class Tool(SchemaDialect):
             for p in found
         ]
 
-    def read(self, document: Document, part: str) -> Message:
-        reader = Reader(document, part, _NAMESPACES, open_place=_OPEN)
+    def layout(self, value: Any, part: str) -> Layout:
+        return Layout(_NAMESPACES, _OPEN)
+
+    def read(self, reader: Reader, part: str) -> Message:
         known: dict[str, Any] = {
             "id": reader.text("/id", "id"),
             "time": reader.text("/timestamp", "time"),
@@ -80,7 +82,7 @@ class Tool(SchemaDialect):
                 auth=reader.take("/auth", "auth"),
             )
         known |= {"method": TOOL_CALL, "duration_ms": reader.value("/duration_ms", "duration_ms")}
-        status = document.value["status"]["code"]
+        status = reader.document.value["status"]["code"]
         reader.take("/status/code", "accepted")
         known["target"] = reader.text("/metadata/tool", "target")
         output = reader.take("/output", "payload")
@@ -92,6 +94,8 @@ class Tool(SchemaDialect):
                 accepted=status == "accepted",
             )
         faults = _read_faults(reader, retry=status == "retry")
+        if reader.peek("/status/http") is None and faults[0].code in codes.TABLE:
+            reader.absent("/status/http")
         return reader.message(Failure, **known, payload=output, faults=faults)
 
     def write(self, message: Message, filling: Filling) -> Writer:
@@ -167,8 +171,8 @@ def _write_faults(writer: Writer, message: Failure) -> None:
     row = codes.TABLE.get(first.code or "")
     retry = first.retryable if first.retryable is not None else bool(row and row.retry)
     writer.put("/status/code", "retry" if retry else "error")
-    if not writer.at_home and row is not None:
-        writer.fill("/status/http", "http", row.http)
+    if row is not None:
+        writer.offer("/status/http", row.http)
     entries: list[dict[str, object]] = []
     again: list[Fault] = []
     for fault in message.faults:

@@ -16,10 +16,11 @@ from mcp_envelope.core.canonical import canonical
 from mcp_envelope.core.document import Document
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.message import Fault, Message
-from mcp_envelope.core.pointer import is_index, pointer_of, steps_of
+from mcp_envelope.core.pointer import pointer_of, steps_of
 from mcp_envelope.core.ports import Encoded, Filling
 
-from .carriage import pack, pack_flat
+from .carriage import MARK, pack, pack_flat
+from .draft import Draft
 
 PLACEHOLDERS: Final[Mapping[str, str]] = {
     "timestamp": "1970-01-01T00:00:00Z",
@@ -32,6 +33,7 @@ PLACEHOLDERS: Final[Mapping[str, str]] = {
     "method": "tools/call",
     "message": "unknown",
 }
+_FREE: Final = frozenset({*PLACEHOLDERS, "id", "kind"})
 _NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:mcp-envelope:placeholder")
 NULL: Final = Document.of(None)
 _NEVER_CARRIED: Final = frozenset({"auth"})
@@ -56,11 +58,16 @@ class Writer:
         self._open_place = open_place
         self._flat = flat
         self._may_carry = may_carry
-        self._root: dict[str, Any] = {}
+        self._draft = Draft()
         self._filled: list[str] = []
+        #: What was filled in where an option of the caller's may say something else.
+        self.free: set[str] = set()
         self._lost: list[str] = []
         self._inexact: dict[str, tuple[str, ...]] = {}
         self._done: set[str] = set()
+        self._required: dict[str, object] = {}
+        self._instead: dict[str, object] = {}
+        self._whole: Document | None = None
         self._verbatim = self._verbatim_alone = self._method_unknown = False
         self._refused: Callable[[str], bool] = lambda pointer: False
         origin = message.origin
@@ -77,7 +84,7 @@ class Writer:
         """Write a value; the fields named are said by it exactly. None writes nothing."""
         self._done.update(fields)
         if value is not None:
-            self._set(pointer, value)
+            self._draft.set(pointer, value)
 
     def place(self, pointer: str, field: str) -> None:
         """Write a field's own value, if it has one."""
@@ -104,9 +111,21 @@ class Writer:
             value = known if known is not None else default
         if value is None:
             value = self.generated_id() if option == "id" else PLACEHOLDERS[option]
-        self._set(pointer, value)
+        self._draft.set(pointer, value)
         self._filled.append(pointer)
+        if option in _FREE:
+            self.free.add(pointer)
         return value
+
+    def offer(self, pointer: str, value: object) -> None:
+        """Fill something in that is better there, unless the source is known to be without."""
+        if not self.has_extra(pointer):
+            self._draft.set(pointer, value)
+            self._filled.append(pointer)
+
+    def require(self, pointer: str, value: object) -> None:
+        """Fill something in that must be there, if in the end nothing else is."""
+        self._required[pointer] = value
 
     def filled(self, pointer: str) -> None:
         """List something that was written although the message does not have it."""
@@ -118,7 +137,7 @@ class Writer:
         ``pointers`` are the places in the source to list; by default the field's own.
         """
         self._done.add(field)
-        self._inexact[field] = pointers or (self._source(field),)
+        self._inexact[field] = pointers or (self.message.place_of(field),)
 
     def read_back(self, faults: tuple[Fault, ...]) -> None:
         """Say what faults the envelope will be read as having; where they differ is listed."""
@@ -138,9 +157,13 @@ class Writer:
                     pointers.append(self._source_in(f"faults.{index}", f"faults.{index}.{name}"))
         self._inexact["faults"] = tuple(pointers)
 
+    def carry_instead(self, field: str, value: object) -> None:
+        """What to carry for a field that is not exactly said, and may not be carried as it is."""
+        self._instead[field] = value
+
     def parts_of(self, field: str, *steps: str | int) -> tuple[str, ...]:
         """Places inside a field's place in the source, for :meth:`inexact`."""
-        return (self._source(field) + pointer_of(steps),)
+        return (self.message.place_of(field) + pointer_of(steps),)
 
     def option(self, name: str) -> str | None:
         """What the caller gave for filling in, if anything."""
@@ -168,7 +191,7 @@ class Writer:
         if payload is None and required:
             self.fill(pointer, "payload", NULL)
         else:
-            self._set(pointer, payload if payload is not None else NULL)
+            self._draft.set(pointer, payload if payload is not None else NULL)
             if payload is not None and payload.value is None and not required:
                 self.inexact("payload")
 
@@ -193,7 +216,9 @@ class Writer:
         """An id that depends on nothing but the source: a UUIDv5 of its digest."""
         origin = self.message.origin
         if origin is not None:
-            source = origin.document
+            # Of credentials not even a digest goes elsewhere.
+            secret = steps_of(origin.pointers.get("auth", ""))
+            source = origin.document.without(*secret) if secret else origin.document
         else:
             names = self.message.field_names()
             fields = {name: getattr(self.message, name) for name in names if name != "auth"}
@@ -203,6 +228,12 @@ class Writer:
         except EnvelopeError:  # outside the canonical form's domain
             seed = source.raw
         return str(uuid.uuid5(_NAMESPACE, hashlib.sha256(seed).hexdigest()))
+
+    def pass_through(self, document: Document) -> None:
+        """Let this document be the whole envelope, to the byte; the rest is lost."""
+        self._whole = document
+        self._open_place = None
+        self._done |= {"payload", "method"}
 
     def has_extra(self, pointer: str) -> bool:
         """Whether the message brings its own member for this place."""
@@ -214,17 +245,21 @@ class Writer:
         """The envelope. Extras of the dialect's own are put back, the rest carried or listed."""
         foreign: dict[str, Document | None] = {}
         for key, value in self.message.extras.items():
-            namespace, pointer = key.split("#", 1)
-            if namespace in self._places and value is not None:
+            namespace, _, pointer = key.partition("#")
+            if namespace not in self._places or self._whole is not None:
+                if key not in self.message.filled:
+                    foreign[key] = value
+            elif value is not None:
                 place = self._places[namespace] + pointer
-                if self._refused(place):
-                    self._lost.append(self._source(key))
-                else:
-                    self._set_extra(place, value, key)
-            elif namespace not in self._places and key not in self.message.filled:
-                foreign[key] = value
+                if self._refused(place) or not self._draft.set_extra(place, value):
+                    self._lost.append(self.message.place_of(key))
+        for pointer, default in self._required.items():
+            if not self._draft.has(pointer):
+                self._draft.set(pointer, default)
+                self._filled.append(pointer)
         self._carry(self._left_over(), foreign)
-        return Encoded(Document.of(self._root), tuple(sorted(set(self._lost))), tuple(self._filled))
+        document = self._whole if self._whole is not None else self._draft.document()
+        return Encoded(document, tuple(sorted(set(self._lost))), tuple(self._filled))
 
     def _left_over(self) -> dict[str, object]:
         left: dict[str, object] = {"method": None} if self._method_unknown else {}
@@ -234,7 +269,7 @@ class Writer:
             if said or value is None or value is False:
                 continue
             if name in _NEVER_CARRIED:
-                self._lost.append(self._source(name))
+                self._lost.append(self.message.place_of(name))
             else:
                 left[name] = value
         return left
@@ -242,19 +277,14 @@ class Writer:
     def _carry(self, fields: dict[str, object], extras: dict[str, Document | None]) -> None:
         filled = [*self._old_filled(), *self._filled]
         place = self._open_place
-        if place is None:
+        if place is None or self._is_occupied(place):
             for name in fields:
                 self._lose(name)
             for key, value in extras.items():
                 if value is not None:
                     self._lose(key)
             return
-        for name in [n for n, v in fields.items() if not self._may_carry(v)]:
-            del fields[name]
-            self._lose(name)
-        for key in [k for k, v in extras.items() if not self._may_carry(v)]:
-            del extras[key]
-            self._lose(key)
+        self._lose_unfit(fields, extras)
         empty = self._is_empty(place)
         if self._flat:
             texts, too_long = pack_flat(fields, extras, filled, empty=empty)
@@ -266,21 +296,33 @@ class Writer:
             verbatim = self._verbatim and bool(anything)
             packed = pack(fields, extras, filled, verbatim=verbatim, empty=empty)
         for key, part in packed.items():
-            self._set(place + pointer_of([key]), part)
+            self._draft.set(place + pointer_of([key]), part)
+
+    def _lose_unfit(self, fields: dict[str, object], extras: dict[str, Document | None]) -> None:
+        """Take out, or replace, what may not ride here."""
+        for name in [n for n, v in fields.items() if not self._may_carry(v)]:
+            self._lose(name)
+            if name in self._instead:
+                fields[name] = self._instead[name]
+            else:
+                del fields[name]
+        for key in [k for k, v in extras.items() if not self._may_carry(v)]:
+            del extras[key]
+            self._lose(key)
 
     def _lose(self, name: str) -> None:
-        self._lost += self._inexact.get(name, (self._source(name),))
+        self._lost += self._inexact.get(name, (self.message.place_of(name),))
 
     def _is_empty(self, pointer: str) -> bool:
         """Whether the envelope so far has an empty object there."""
-        found: Any = self._root
-        for step in steps_of(pointer):
-            if not isinstance(found, dict) or step not in found:
-                return False
-            found = found[step]
-            if isinstance(found, Document):
-                found = found.value
-        return bool(found == {})
+        return bool(self._draft.found(pointer) == {})
+
+    def _is_occupied(self, pointer: str) -> bool:
+        """Whether something stands there that is not ours, and in our way."""
+        found = self._draft.found(pointer)
+        return found is not None and (
+            not isinstance(found, dict) or any(name.startswith(MARK) for name in found)
+        )
 
     def _old_filled(self) -> list[str]:
         if not self.at_home or self.message.origin is None:
@@ -297,42 +339,6 @@ class Writer:
         )
         return f"{namespace}#{pointer[len(place) :]}"
 
-    def _source(self, name: str) -> str:
-        origin = self.message.origin
-        if origin is not None and name in origin.pointers:
-            return origin.pointers[name]
-        return "/" + name.split("#/", 1)[-1]
-
     def _source_in(self, whole: str, part: str) -> str:
         pointers = self.message.origin.pointers if self.message.origin is not None else {}
-        return pointers.get(part) or pointers.get(whole) or self._source("faults")
-
-    def _set(self, pointer: str, value: object) -> None:
-        *path, last = steps_of(pointer)
-        container: Any = self._root
-        for step in path:
-            container = _enter(container, step)
-        container[int(last) if isinstance(container, list) else last] = value
-
-    def _set_extra(self, pointer: str, value: Document, key: str) -> None:
-        """Put an extra back where it stood, unless what it belonged to is not there."""
-        *path, last = steps_of(pointer)
-        container: Any = self._root
-        for step in path:
-            container = _enter(container, step) if isinstance(container, (dict, list)) else None
-        if isinstance(container, dict):
-            container.setdefault(last, value)
-        else:
-            self._lost.append(self._source(key))
-
-
-def _enter(container: dict[str, Any] | list[Any], step: str) -> Any:
-    """The container inside, made or opened up where need be; None if there can be none."""
-    if isinstance(container, list):
-        return container[int(step)] if is_index(step) and int(step) < len(container) else None
-    inside = container.setdefault(step, {})
-    if isinstance(inside, Document):
-        if not inside.is_object and inside.value is not None:
-            return None
-        inside = container[step] = dict(inside.members())
-    return inside
+        return pointers.get(part) or pointers.get(whole) or self.message.place_of("faults")

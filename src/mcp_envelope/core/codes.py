@@ -309,6 +309,12 @@ def by_jsonrpc(number: object) -> str | None:
     return _BY_JSONRPC.get(number) if type(number) is int else None
 
 
+def is_number_of(number: object, code: object) -> bool:
+    """Whether any door says a code by this JSON-RPC number."""
+    row = TABLE.get(code) if isinstance(code, str) else None
+    return row is not None and number in (row.jsonrpc, row.mcp_2025_06_18.code, row.mcp_later.code)
+
+
 def by_provenance(code: str) -> str | None:
     """The code that an ``errors[].code`` of provenance/0.1 stands for."""
     return _BY_PROVENANCE.get(code)

@@ -186,7 +186,8 @@ class SchemaDialect:
             return encoded
         rest = {key: value for key, value in message.extras.items() if key not in doubtful}
         plain = self.write(replace(message, extras=rest), filling).finish()
-        if differing == self._differing(message, plain.document):
+        without = self._differing(message, plain.document)
+        if all(name in without and without[name] == said for name, said in differing.items()):
             return encoded  # it is the dialect that cannot say these fields better
         lost = {message.place_of(key) for key in doubtful if message.extras[key] is not None}
         return replace(plain, lost=tuple(sorted({*plain.lost, *lost})))

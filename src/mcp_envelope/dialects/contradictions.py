@@ -48,13 +48,17 @@ def bears_out(reader: Reader, writer: Writer) -> bool:
 
 
 def disagreements(message: Message, back: Message) -> dict[str, object]:
-    """What the message says otherwise, as it was read back."""
+    """What the message says otherwise, as it was read back.
+
+    That an envelope has no word for the method is no contradiction: it is carried, or listed.
+    """
     if type(message) is not type(back):
         return {"type": type(back)}
     return {
         name: found
         for name in back.field_names()
         if (found := getattr(back, name) or None) != said(message, name)
+        and not (name == "method" and found is None)
     }
 
 

@@ -63,10 +63,13 @@ def read_error(reader: Reader, base: str, numbers: Numbers) -> tuple[Fault, ...]
 
 
 def _is_code(said: object, number: object, meaning: str | None, numbers: Numbers) -> bool:
-    """Whether ``data.code`` is the error's code; else it is one of its details."""
+    """Whether ``data.code`` is the error's code; else it is one of its details.
+
+    A number that several codes share is told apart by it, whichever door's number it is.
+    """
     if not isinstance(said, str) or not said or said == meaning:
         return False
-    return meaning is None or numbers.of(said) == number
+    return meaning is None or numbers.of(said) == number or codes.is_number_of(number, said)
 
 
 def write_error(writer: Writer, base: str, numbers: Numbers) -> None:

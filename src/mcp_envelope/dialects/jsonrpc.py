@@ -153,8 +153,8 @@ def _is_wrapped(output: Any) -> bool:
 
 def _write_result(writer: Writer, message: Success, *, is_tool: bool) -> None:
     if not is_tool:
-        writer.null_or("/result", message.payload, required=True)
-        payload = message.payload
+        payload = writer.get("payload")
+        writer.null_or("/result", payload, required=True)
         if payload is not None and payload.is_object:
             writer.place(_RESULT_META, "meta")
         told = told_by(payload.value) if payload is not None else None
@@ -169,7 +169,7 @@ def _write_result(writer: Writer, message: Success, *, is_tool: bool) -> None:
         writer.offer("/result/input", {})
     else:
         writer.put("/result/input", arguments, "arguments")
-    payload = message.payload
+    payload = writer.get("payload")
     writer.place(_RESULT_META, "meta")
     if payload is None:
         writer.fill("/result/output", "payload", {})

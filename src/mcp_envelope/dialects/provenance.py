@@ -129,9 +129,9 @@ class Provenance(SchemaDialect):
         writer.put("/schema_version", ENVELOPE)
         _write_meta(writer)
         if isinstance(message, Success):
-            writer.null_or("/result", message.payload, required=True)
+            writer.null_or("/result", writer.get("payload"), required=True)
         elif isinstance(message, Failure):
-            writer.null_or("/result", message.payload, required=False)
+            writer.null_or("/result", writer.get("payload"), required=False)
             _write_faults(writer, message)
         return writer
 
@@ -188,21 +188,22 @@ def _read_request(reader: Reader) -> Message:
 
 
 def _write_request(message: Request, filling: Filling) -> Writer:
-    arguments = message.arguments
-    is_object = arguments is None or arguments.is_object
-    writer = Writer(message, _NAMESPACES, filling, open_place=_META if is_object else None)
+    given = message.arguments.value if message.arguments is not None else {}
+    has_place = isinstance(given, dict) and isinstance(given.get("_meta", {}), dict)
+    writer = Writer(message, _NAMESPACES, filling, open_place=_META if has_place else None)
+    arguments = writer.get("arguments")
     writer.put("/schema_version", REQUEST)
     writer.drop("method")
     writer.need("/tool/name", "target", "tool")
     if arguments is None:
         writer.fill("/params", "params", {})
-    elif is_object and "_meta" in arguments and not writer.at_home:
+    elif has_place and "_meta" in arguments:
         # Here ``_meta`` is the adapter's; an argument of that name would be taken for it.
         writer.put("/params", arguments.without("_meta"), "arguments")
         writer.inexact("arguments", *writer.parts_of("arguments", "_meta"))
     else:
         writer.put("/params", arguments, "arguments")
-    if is_object:
+    if has_place:
         writer.place(_META, "meta")
     writer.fill("/artifacts", "artifacts", [])
     if writer.get("id") is not None:

@@ -119,10 +119,10 @@ class Tiered(SchemaDialect):
         _write_capabilities(writer)
         writer.fill("/upgrade_hints", "upgrade_hints", [])
         if isinstance(message, Success):
-            writer.null_or("/data", message.payload, required=True)
+            writer.null_or("/data", writer.get("payload"), required=True)
             writer.put("/error", NULL)
         else:
-            writer.null_or("/data", message.payload, required=False)
+            writer.null_or("/data", writer.get("payload"), required=False)
             _write_fault(writer, message)
         return writer
 

@@ -123,7 +123,7 @@ class Tool(SchemaDialect):
 
 def _write_request(writer: Writer, message: Request) -> None:
     writer.need("/tool", "target", "tool")
-    arguments = message.arguments
+    arguments = writer.get("arguments")
     if arguments is None or not arguments.is_object:
         writer.fill("/payload", "payload", {})
         if arguments is not None:

@@ -2,13 +2,16 @@
 
 Payloads travel as the bytes they came in, so that ``1.0`` stays ``1.0`` and an escape stays
 an escape. These functions cut a text that is *already known to be valid JSON* into the
-texts of its members; on anything else their result means nothing.
+texts of its members, or put another text in place of one; on anything else their result means
+nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import orjson
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _SPACE = re.compile(rb"[ \t\r\n]*+")
@@ -25,6 +28,40 @@ def members(text: bytes) -> Iterator[tuple[bytes, bytes]]:
         end = _end_of_value(text, key.end())
         yield key[1], text[key.end() : end]
         position = _skip_space(text, end) + 1  # past the comma or the closing brace
+
+
+def find(text: bytes, name: str, start: int = 0) -> int | None:
+    """Where the value of a member begins, in the object that begins at ``start``."""
+    position = _skip_space(text, start) + 1
+    wanted = orjson.dumps(name)
+    while (key := _KEY.match(text, position)) is not None:
+        if key[1] == wanted or (b"\\" in key[1] and orjson.loads(key[1]) == name):
+            return key.end()
+        position = _skip_space(text, _end_of_value(text, key.end())) + 1
+    return None
+
+
+def put(text: bytes, path: Sequence[str], value: bytes) -> bytes:
+    """The text with the member that ``path`` leads to set to ``value``, all else as it was.
+
+    Members that are not there are made, at the beginning of their object. What the path leads
+    through must be objects.
+    """
+    place = 0
+    for depth, name in enumerate(path):
+        found = find(text, name, place)
+        if found is None:
+            return _insert(text, place, path[depth:], value)
+        place = found
+    return text[:place] + value + text[_end_of_value(text, place) :]
+
+
+def _insert(text: bytes, place: int, path: Sequence[str], value: bytes) -> bytes:
+    opening = _skip_space(text, place) + 1
+    for name in reversed(path[1:]):
+        value = b"{" + orjson.dumps(name) + b":" + value + b"}"
+    comma = b"" if text[_skip_space(text, opening)] == 0x7D else b","  # "}"
+    return text[:opening] + orjson.dumps(path[0]) + b":" + value + comma + text[opening:]
 
 
 def elements(text: bytes) -> Iterator[bytes]:

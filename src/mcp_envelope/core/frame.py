@@ -1,0 +1,188 @@
+"""One JSON-RPC message as it travels: its exact bytes, and what routing has to know of it.
+
+A frame is read once and passed on as it came. Where something must change (an id that has to
+be told apart from another client's, a member of ``_meta``) only that is cut out and replaced,
+so that vendor members, the spelling of numbers and the order of keys survive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from . import spans
+from .document import DEFAULT_LIMITS, Document, Limits, dump, parse
+from .errors import EnvelopeError, Problem
+
+Shape = Literal["request", "notification", "response"]
+Id = str | int | float
+
+#: What tells two ids apart: ``7`` and ``"7"`` are different, ``7`` and ``7.0`` are not.
+IdKey = tuple[bool, Id]
+
+_PROTOCOL: Final = "io.modelcontextprotocol/protocolVersion"
+
+
+class FrameError(EnvelopeError):
+    """Bytes that are no JSON-RPC message.
+
+    ``id`` is that of the message, None where it cannot be known; ``parsed`` tells whether it
+    was JSON at all.
+    """
+
+    def __init__(self, why: EnvelopeError, *, id: Id | None = None, parsed: bool = True) -> None:
+        super().__init__(
+            why.message,
+            code=why.code,
+            problems=why.problems,
+            pointer=why.pointer,
+            line=why.line,
+            column=why.column,
+            hint=why.hint,
+        )
+        self.id = id
+        self.parsed = parsed
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A JSON-RPC message. Make one with :func:`read_frame`, or :func:`frame_of`."""
+
+    document: Document
+    shape: Shape
+
+    @property
+    def raw(self) -> bytes:
+        """The exact bytes."""
+        return self.document.raw
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The message as plain Python."""
+        found: dict[str, Any] = self.document.value
+        return found
+
+    @property
+    def id(self) -> Id | None:
+        """The id; None for a notification, and for an error that could not name one."""
+        found: Id | None = self.document.value.get("id")
+        return found
+
+    @property
+    def method(self) -> str:
+        """The method; empty for a response."""
+        found: str = self.document.value.get("method", "") if self.shape != "response" else ""
+        return found
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters; empty where there are none."""
+        found: Mapping[str, Any] = self.document.value.get("params", {})
+        return found
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """``params._meta``, or ``result._meta`` of a response; empty where there is none."""
+        holder = self.document.value.get("result" if self.shape == "response" else "params")
+        found = holder.get("_meta") if isinstance(holder, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def result(self) -> Document | None:
+        """The result of a response, with its exact bytes; None for anything else."""
+        found = "result" in self.document.value and self.shape == "response"
+        return self.document["result"] if found else None
+
+    @property
+    def revision(self) -> str | None:
+        """The protocol version that the message itself names (from 2026-07-28 on)."""
+        found = self.meta.get(_PROTOCOL) if self.shape != "response" else None
+        return found if isinstance(found, str) else None
+
+    def put(self, path: tuple[str, ...], value: object) -> Frame:
+        """The same message with one member set; what the path leads through are objects."""
+        raw = spans.put(self.raw, path, dump(value))
+        return Frame(parse(raw, size=len(raw)), self.shape)
+
+
+def id_key(id: Id) -> IdKey:
+    """What to look an id up by."""
+    return (isinstance(id, str), id)
+
+
+def read_frame(raw: bytes, *, limits: Limits = DEFAULT_LIMITS, size: int | None = None) -> Frame:
+    """Read one message, or raise :class:`FrameError`.
+
+    It is as lenient as MCP is: ids are texts or whole numbers, unknown members are welcome.
+    A batch is refused, as MCP does since 2025-06-18.
+    """
+    try:
+        document = parse(raw, limits=limits, size=size)
+    except EnvelopeError as error:
+        raise FrameError(error, parsed=error.code == "TOO_LARGE") from None
+    value = document.value
+    flaw = _flaw(value)
+    if flaw is not None:
+        pointer, message, hint = flaw
+        problem = Problem(pointer, "jsonrpc/envelope", message, hint)
+        why = EnvelopeError(message, problems=[problem], pointer=pointer, hint=hint)
+        raise FrameError(why, id=_usable_id(value))
+    return Frame(document, _shape(value))
+
+
+def frame_of(value: Mapping[str, object]) -> Frame:
+    """A message of our own; it may hold documents anywhere inside."""
+    return Frame(Document.of(dict(value)), _shape(value))
+
+
+def _shape(value: Mapping[str, object]) -> Shape:
+    if "method" in value and "result" not in value and "error" not in value:
+        return "request" if "id" in value else "notification"
+    return "response"
+
+
+def _flaw(value: Any) -> tuple[str, str, str] | None:
+    """What makes a value no JSON-RPC message: pointer, message, hint."""
+    if isinstance(value, list):
+        return "", "batches are not accepted", "send each message by itself"
+    if not isinstance(value, dict):
+        return "", "a JSON-RPC message is an object", "send one object"
+    if value.get("jsonrpc") != "2.0":
+        return "/jsonrpc", 'jsonrpc must be "2.0"', 'add "jsonrpc": "2.0"'
+    if "method" in value and "result" not in value and "error" not in value:
+        return _question_flaw(value)
+    return _answer_flaw(value)
+
+
+def _question_flaw(value: dict[str, Any]) -> tuple[str, str, str] | None:
+    if not isinstance(value["method"], str) or not value["method"]:
+        return "/method", "method must be a text that is not empty", "name the method"
+    if "id" in value and _usable_id(value) is None:
+        return "/id", "id must be a text or a whole number", "leave it out for a notification"
+    if "params" in value and not isinstance(value["params"], dict):
+        return "/params", "params must be an object", "put the parameters into an object"
+    if not isinstance(value.get("params", {}).get("_meta", {}), dict):
+        return "/params/_meta", "_meta must be an object", "leave it out, or send an object"
+    return None
+
+
+def _answer_flaw(value: dict[str, Any]) -> tuple[str, str, str] | None:
+    if "result" not in value and "error" not in value:
+        return "", "there is neither a method nor a result nor an error", "add one of them"
+    if "result" in value and "error" in value:
+        return "/error", "there is both a result and an error", "send exactly one of them"
+    if "error" in value and not isinstance(value["error"], dict):
+        return "/error", "error must be an object", "send code and message"
+    if _usable_id(value) is None and ("result" in value or value.get("id") is not None):
+        return "/id", "id must be a text or a whole number", "repeat the id of the request"
+    return None
+
+
+def _usable_id(value: Any) -> Id | None:
+    found = value.get("id") if isinstance(value, dict) else None
+    if isinstance(found, str):
+        return found
+    if isinstance(found, bool) or not isinstance(found, (int, float)):
+        return None
+    return found if found == int(found) else None

@@ -71,12 +71,21 @@ class Link(Protocol):
 
 
 class Upstream(Protocol):
-    """A server that the gateway stands in front of."""
+    """A server that the gateway stands in front of.
+
+    ``name`` is the operator's name for it. ``is_http`` tells whether it has HTTP statuses,
+    headers and sessions of its own, which are then passed on; else the gateway has to make them.
+    """
 
     name: str
+    is_http: bool
 
-    async def connect(self) -> Link:
-        """A conversation of its own. EnvelopeError UPSTREAM_UNAVAILABLE if there can be none."""
+    async def connect(self, *, stateless: bool) -> Link:
+        """A conversation with it; EnvelopeError UPSTREAM_UNAVAILABLE if there can be none.
+
+        ``stateless`` for clients of 2026-07-28 on: such conversations may share a process, and
+        then ids and progress tokens are told apart on the way. Others have one of their own.
+        """
 
     async def close(self) -> None:
         """End all conversations, and whatever was started for them."""

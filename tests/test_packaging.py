@@ -57,7 +57,7 @@ def test_nothing_else_is_shipped(names: set[str]) -> None:
 
 
 def test_metadata(wheel: Path) -> None:
-    """The metadata says what the project promises: licence, Pythons, typed, four dependencies."""
+    """The metadata says what the project promises: licence, Pythons, typed, few dependencies."""
     with zipfile.ZipFile(wheel) as archive:
         inside = f"mcp_envelope-{PROJECT['version']}.dist-info"
         metadata = HeaderParser().parsestr(archive.read(f"{inside}/METADATA").decode())

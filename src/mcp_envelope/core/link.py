@@ -71,20 +71,26 @@ class Link(Protocol):
 
 
 class Upstream(Protocol):
-    """A server that the gateway stands in front of.
-
-    ``name`` is the operator's name for it. ``is_http`` tells whether it has HTTP statuses,
-    headers and sessions of its own, which are then passed on; else the gateway has to make them.
-    """
+    """A server that the gateway stands in front of. ``name`` is the operator's name for it."""
 
     name: str
-    is_http: bool
 
     async def connect(self, *, stateless: bool) -> Link:
-        """A conversation with it; EnvelopeError UPSTREAM_UNAVAILABLE if there can be none.
+        """A conversation that looks after itself; UPSTREAM_UNAVAILABLE if there can be none.
 
-        ``stateless`` for clients of 2026-07-28 on: such conversations may share a process, and
-        then ids and progress tokens are told apart on the way. Others have one of their own.
+        It takes part as a client of its own would: over HTTP it makes the headers, keeps the
+        session, and takes up streams that were closed before their answer. ``stateless`` is for
+        clients of 2026-07-28 on whose door serves many at once: these may share a process, and
+        then ids and progress tokens are told apart on the way. Other conversations have one
+        process of their own, and everything is passed on as it is.
+        """
+
+    def relay(self) -> Link | None:
+        """A link that hands on what the client of an HTTP door says, and what it is answered.
+
+        Sessions, headers, statuses and streams are the upstream's own then, and which
+        conversation a message belongs to is for the upstream to find out. None where the
+        upstream does not speak HTTP.
         """
 
     async def close(self) -> None:

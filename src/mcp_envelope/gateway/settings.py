@@ -1,0 +1,86 @@
+"""What an operator can set, as plain frozen values. How it is read: ``settings_file``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+CheckMode = Literal["off", "warn", "strict"]
+LabelMode = Literal["meta", "off"]
+UnknownTools = Literal["refuse", "pass"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What holds for the calls of an upstream, or of one of its tools.
+
+    ``timeout`` (seconds) and ``concurrency`` (calls at once) are without bound where they are
+    0. ``retries`` counts further attempts at a call of which nothing reached the upstream.
+    """
+
+    input: CheckMode = "strict"
+    output: CheckMode = "warn"
+    label: LabelMode = "meta"
+    unknown_tools: UnknownTools = "refuse"
+    timeout: float = 0.0
+    concurrency: int = 0
+    retries: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamSettings:
+    """One upstream: either a ``command`` to start, or the ``url`` of a Streamable HTTP endpoint.
+
+    ``env`` is added to the gateway's own environment, ``headers`` go with every request to
+    ``url``; both may hold secrets and are never shown. ``tools`` holds complete rules for
+    single tools, by the name that the upstream gives them; ``rules.concurrency`` bounds the
+    upstream as a whole, that of a tool the tool. ``processes`` is the most children at once,
+    ``idle`` the seconds after which an unused session's child is ended, ``grace`` those that a
+    child has to end by itself before it is made to.
+    """
+
+    name: str
+    command: tuple[str, ...] = ()
+    url: str | None = None
+    env: Mapping[str, str] = field(default=_NOTHING, repr=False)
+    cwd: str | None = None
+    headers: Mapping[str, str] = field(default=_NOTHING, repr=False)
+    processes: int = 64
+    idle: float = 1800.0
+    grace: float = 2.0
+    connect_timeout: float = 10.0
+    rules: Rules = field(default_factory=Rules)
+    tools: Mapping[str, Rules] = field(default_factory=lambda: _NOTHING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpSettings:
+    """The HTTP door. ``hosts`` and ``origins`` are accepted beside the loopback ones."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything. ``http`` is None for the stdio door.
+
+    ``ledger`` is a ledger URL, None for the default file of this upstream. ``path`` is the file
+    that was read, None if there was none.
+    """
+
+    upstreams: tuple[UpstreamSettings, ...]
+    http: HttpSettings | None = None
+    ledger: str | None = None
+    namespace: bool = True
+    log_level: LogLevel = "info"
+    max_request_bytes: int = 4 * 1024 * 1024
+    max_result_bytes: int = 64 * 1024 * 1024
+    path: str | None = None

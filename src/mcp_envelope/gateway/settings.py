@@ -48,9 +48,9 @@ class UpstreamSettings:
     name: str
     command: tuple[str, ...] = field(default=(), repr=False)
     url: str | None = field(default=None, repr=False)
-    env: Mapping[str, str] = field(default=_NOTHING, repr=False)
+    env: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
     cwd: str | None = None
-    headers: Mapping[str, str] = field(default=_NOTHING, repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
     processes: int = 64
     idle: float = 1800.0
     grace: float = 2.0

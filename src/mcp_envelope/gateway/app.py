@@ -25,12 +25,17 @@ from mcp_envelope.upstreams.http import HttpUpstream
 from mcp_envelope.upstreams.stdio import StdioUpstream
 
 from .announcement import announce
-from .assembly import Assemblies
 from .common import Common, log
 from .listener import Listener
+from .reload import Reloader
 from .route import Route
 from .sessions import Sessions
 from .settings import HttpSettings, Settings, UpstreamSettings
+from .settings_changes import Changes
+
+new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+with contextlib.suppress(ImportError):  # it is not made for Windows, and not needed
+    from uvloop import new_event_loop  # type: ignore[assignment]
 
 #: How long calls that are under way have, from being told to stop.
 _STOPPING: Final = 2.0
@@ -78,9 +83,15 @@ class Gateway:
         finally:
             await common.ledger.close()
 
-    def apply(self, settings: Settings) -> None:
-        """Take over what may change while the gateway runs: the rules of known upstreams."""
+    def gate(self) -> Gate:
+        """Who may come in over HTTP."""
+        http = self.settings.http
+        return Gate(frozenset(http.hosts), frozenset(http.origins)) if http else Gate()
+
+    def apply(self, settings: Settings, new: Changes) -> None:
+        """Take over what may change while the gateway runs."""
         self.settings = settings
+        logging.getLogger().setLevel(settings.log_level.upper())
         for each in settings.upstreams:
             if each.name in self.routes:
                 self.routes[each.name].settings = each
@@ -91,22 +102,27 @@ class Gateway:
             await self.desk.tidy()
 
 
-def run(settings: Settings) -> int:
-    """Serve until the client ends its input or a signal comes; the exit code."""
-    loop = _loop_factory()
-    with asyncio.Runner(loop_factory=loop) as runner:
-        return runner.run(_serve(settings))
+def run(settings: Settings, *, reread: Callable[[], Settings]) -> int:
+    """Serve until the client ends its input or a signal comes; the exit code.
+
+    ``reread`` reads the settings anew, when their file has changed.
+    """
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(_serve(settings, reread))
 
 
-async def _serve(settings: Settings) -> int:
+async def _serve(settings: Settings, reread: Callable[[], Settings]) -> int:
     _log_to_stderr(settings)
-    descriptors = claim() if settings.http is None else None
+    descriptors = claim() if settings.http is None else (-1, -1)
     async with Gateway.open(settings) as gateway:
-        if settings.http is not None:
-            await _serve_http(gateway, settings.http)
-        else:
-            assert descriptors is not None  # noqa: S101
-            await _serve_stdio(gateway, descriptors)
+        watching = asyncio.create_task(Reloader(settings, reread, gateway.apply).watch())
+        try:
+            if settings.http is not None:
+                await _serve_http(gateway, settings.http)
+            else:
+                await _serve_stdio(gateway, descriptors)
+        finally:
+            watching.cancel()
     return 0
 
 
@@ -121,11 +137,10 @@ async def _serve_stdio(gateway: Gateway, descriptors: tuple[int, int]) -> None:
 
 
 async def _serve_http(gateway: Gateway, http: HttpSettings) -> None:
-    gate = Gate(frozenset(http.hosts), frozenset(http.origins))
     stopping = asyncio.Event()
     door = HttpDoor(
         gateway.desk,
-        gate,
+        gateway.gate,
         gateway.common.limits,
         is_ready=lambda: "stopping" if stopping.is_set() else "",
     )
@@ -160,7 +175,7 @@ def _upstream(settings: UpstreamSettings, limits: Limits) -> Upstream:
 def _desk(routes: dict[str, Route], settings: Settings, common: Common) -> _Desk:
     if len(routes) == 1:
         return Sessions(next(iter(routes.values())), common)
-    return Assemblies(routes, common, namespace=settings.namespace)
+    raise ConfigError("several upstreams")
 
 
 def _open_record(settings: Settings) -> Ledger:
@@ -178,23 +193,13 @@ async def _say_stopped(common: Common) -> None:
 @contextlib.contextmanager
 def _on_signals(stop: Callable[[], object]) -> Any:
     loop = asyncio.get_running_loop()
-    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop)
     try:
         yield
     finally:
-        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for name in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(name)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where there is one: it halves what a call costs."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    found: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return found
 
 
 def _log_to_stderr(settings: Settings) -> None:

@@ -9,7 +9,6 @@ import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from mcp_envelope.core.frame import FrameError
 from mcp_envelope.core.ports import Ledger
 from mcp_envelope.core.strict import DEFAULT_LIMITS, Limits
 from mcp_envelope.pipeline.catalog import Checks

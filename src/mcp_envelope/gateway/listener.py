@@ -18,7 +18,15 @@ class ListenError(OSError):
 
 
 class _Server(uvicorn.Server):
-    """A server whose signals are somebody else's."""
+    """A server whose signals are somebody else's, and that says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -55,8 +63,7 @@ class Listener:
         server = _Server(config)
         serving = asyncio.create_task(server.serve(sockets=[bound]))
         try:
-            while not server.started and not serving.done():
-                await asyncio.sleep(0.005)
+            await server.ready.wait()
             yield cls(server, host, bound.getsockname()[1])
         finally:
             server.should_exit = True

@@ -58,7 +58,7 @@ class Route:
     async def _rooms_of(
         self, tool: str | None, most: int, own: Rules | None
     ) -> AsyncIterator[None]:
-        limits = [(None, most, f"the upstream {self.name}")]
+        limits: list[tuple[str | None, int, str]] = [(None, most, f"the upstream {self.name}")]
         if own is not None:
             limits.append((tool, own.concurrency, f"the tool {tool}"))
         patience = self.rules(tool).timeout or _PATIENCE

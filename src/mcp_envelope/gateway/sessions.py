@@ -11,7 +11,7 @@ from mcp_envelope.core.document import dump
 from mcp_envelope.core.door import STATELESS, Answer, RefusedError
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError
-from mcp_envelope.core.link import Link
+from mcp_envelope.core.link import Link, Relay
 from mcp_envelope.pipeline.answers import failure
 from mcp_envelope.pipeline.catalog import Catalog
 
@@ -55,7 +55,7 @@ class Sessions:
         if _is_stateless(frame, head):
             return await self._shared_talk(frame, head, door, peer, stateless=True)
         if self._relay is not None:
-            return await self._relayed(frame, head, door, peer)
+            return await self._relayed(self._relay, frame, head, door, peer)
         return await self._own(frame, head, door, peer)
 
     async def end(self, head: Mapping[str, str], *, door: str, peer: str) -> Answer:
@@ -63,7 +63,7 @@ class Sessions:
         session = head.get(_SESSION)
         talk = self._talks.pop(session, None) if session is not None else None
         if self._relay is not None:
-            answer = await self._end_upstream(head)
+            answer = await _end_upstream(self._relay, head)
         else:
             answer = Answer(status=200) if talk is not None else _no_session(None)
         if talk is not None:
@@ -94,40 +94,26 @@ class Sessions:
     # -- where the upstream keeps the sessions -------------------------------------------------
 
     async def _relayed(
-        self, frame: Frame | None, head: Mapping[str, str], door: str, peer: str
+        self, relay: Relay, frame: Frame | None, head: Mapping[str, str], door: str, peer: str
     ) -> Talk:
         session = head.get(_SESSION)
         if session is None:
             if frame is not None and frame.method == "initialize":
-                return self._remembering(door, peer)
+                talk = self._talk(relay, door, peer, relays=True)
+                talk.on_session = self._remember
+                return talk
             return await self._shared_talk(frame, head, door, peer, stateless=False)
-        talk = self._talks.get(session)
-        if talk is None:
-            assert self._relay is not None
-            talk = self._talk(self._relay, door, peer, relays=True)
-            self._remember(session, talk)
+        found = self._talks.get(session)
+        if found is None:
+            found = self._talk(relay, door, peer, relays=True)
+            self._remember(session, found)
         self._talks.move_to_end(session)
-        return talk
-
-    def _remembering(self, door: str, peer: str) -> Talk:
-        """A conversation that is remembered once the upstream has named its session."""
-        assert self._relay is not None
-        talk = self._talk(self._relay, door, peer, relays=True)
-        talk.on_session = self._remember
-        return talk
+        return found
 
     def _remember(self, session: str, talk: Talk) -> None:
         self._talks[session] = talk
         while len(self._talks) > _MOST_REMEMBERED:
             self._talks.popitem(last=False)
-
-    async def _end_upstream(self, head: Mapping[str, str]) -> Answer:
-        assert self._relay is not None
-        try:
-            reply = await self._relay.end(head)
-        except EnvelopeError as error:
-            return failure(error, id=None, revision=head.get(_VERSION, ""), request_id="")
-        return Answer(body=reply.body, status=reply.status, headers=reply.headers)
 
     # -- where the gateway keeps them ------------------------------------------------------------
 
@@ -210,6 +196,14 @@ class Sessions:
             session=session,
             catalog=catalog,
         )
+
+
+async def _end_upstream(relay: Relay, head: Mapping[str, str]) -> Answer:
+    try:
+        reply = await relay.end(head)
+    except EnvelopeError as error:
+        return failure(error, id=None, revision=head.get(_VERSION, ""), request_id="")
+    return Answer(body=reply.body, status=reply.status, headers=reply.headers)
 
 
 def _is_stateless(frame: Frame | None, head: Mapping[str, str]) -> bool:

@@ -14,7 +14,7 @@ from mcp_envelope.core.frame import Frame, FrameError, IdKey, frame_of, id_key
 from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.link import Item, Link, Reply
 from mcp_envelope.pipeline.answers import failure
-from mcp_envelope.pipeline.call import RECORDED, TOOL_CALL, Answered, Call, Stages
+from mcp_envelope.pipeline.call import TOOL_CALL, Answered, Call, Stages
 from mcp_envelope.pipeline.catalog import Catalog, Tool
 from mcp_envelope.pipeline.checks import check_input, check_output
 from mcp_envelope.pipeline.exchange import exchange
@@ -279,9 +279,8 @@ class Talk:
 
     async def _resumed(self, call: Call) -> Item:
         """Wait for an answer whose stream was closed, on a stream that the client opens next."""
-        assert call.frame.id is not None
         parked = Parked()
-        key = id_key(call.frame.id)
+        key = id_key(call.frame.id if call.frame.id is not None else "")
         self._parked[key] = parked
         call.outlet = parked
         try:

@@ -91,7 +91,8 @@ class Stages:
       again of which nothing reached the upstream.
     - ``resumed`` waits for the answer on another stream than the one that the call began, and
       sets where the rest of the call is to go (``call.outlet``).
-    - ``passing`` is shown what comes before an answer, ``learn`` each answer; ``rename`` gives the answer as the client is to see it.
+    - ``passing`` is shown what comes before an answer, ``learn`` each answer; ``rename`` gives
+      the answer as the client is to see it.
     - ``label`` gives what is put under our key of ``_meta``, None for nothing.
     - ``report`` is told of what nobody foresaw.
     """

@@ -40,7 +40,7 @@ async def check_input(call: Call, mode: Mode, again: Again) -> None:
     problems = _problems(check, arguments, _ARGUMENTS)
     if mode == "strict":
         raise _error("INVALID_TOOL_INPUT", problems)
-    call.warn(f"INVALID_TOOL_INPUT: {problems[0]}")
+    call.warn(f"INVALID_TOOL_INPUT: {problems[0].rule} at {problems[0].pointer}")
 
 
 async def check_output(call: Call, answer: Frame, mode: Mode, again: Again) -> None:
@@ -59,7 +59,7 @@ async def check_output(call: Call, answer: Frame, mode: Mode, again: Again) -> N
     if problems and mode == "strict":
         raise _error("INVALID_TOOL_OUTPUT", problems)
     for problem in problems[:1]:
-        call.warn(f"INVALID_TOOL_OUTPUT: {problem}")
+        call.warn(f"INVALID_TOOL_OUTPUT: {problem.rule} at {problem.pointer}")
 
 
 def is_final(answer: Frame) -> bool:

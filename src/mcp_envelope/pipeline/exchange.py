@@ -64,8 +64,9 @@ async def _in_time(call: Call, record: Record, stages: Stages) -> Answered:
     seconds = stages.timeout(call)
     if not seconds:
         return await _dispatch(call, stages)
+    limit = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(seconds) as limit:
+        async with limit:
             return await _dispatch(call, stages)
     except TimeoutError:
         if not limit.expired():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mcp_envelope.core import codes
-from mcp_envelope.core.entry import ABSENT, Body, Facts, Receipt, body_of, output_body
+from mcp_envelope.core.entry import ABSENT, Body, Event, Facts, Receipt, body_of, output_body
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError
 
@@ -34,14 +34,8 @@ class Record:
 
     async def admit(self) -> None:
         """Let the record know of the call before the tool does. RECORD_UNAVAILABLE otherwise."""
-        call = self._call
-        if not call.is_recorded:
+        if not self._call.is_recorded:
             return
-        arguments = call.frame.document.at("/params/arguments")
-        if arguments is None and call.frame.method == TOOL_CALL:
-            call.input = ABSENT
-        else:
-            call.input = body_of(arguments)
         await self._stages.ledger.append(self._facts("admitted"))
         self.admitted = True
 
@@ -73,10 +67,12 @@ class Record:
         row = codes.TABLE.get(error.code)
         return self._call.is_recorded or row is None or row.origin in _REFUSING
 
-    def _facts(self, event: str, **more: Any) -> Facts:
+    def _facts(self, event: Event, **more: Any) -> Facts:
         call = self._call
-        frame, tool = call.frame, call.tool
-        kind = call.kind
+        frame, tool, kind = call.frame, call.tool, call.kind
+        if call.input is None:
+            arguments = frame.document.at("/params/arguments") if call.is_recorded else None
+            call.input = body_of(arguments)
         return Facts(
             event=event,
             time=self._stages.now(),
@@ -93,7 +89,7 @@ class Record:
             correlation_id=call.correlation_id,
             door=call.door,
             dialect=DIALECT,
-            input=call.input if call.input is not None else ABSENT,
+            input=call.input,
             output=self.output,
             warnings=tuple(call.warnings),
             **more,
@@ -114,14 +110,30 @@ def malformed_facts(
         door=door,
         dialect=DIALECT,
         outcome=error.code,
-        error={"code": error.code, "message": error.message},
+        error={"code": error.code, "message": message_of(error)},
     )
 
 
+def message_of(error: EnvelopeError) -> str:
+    """What may be written down of an error: the table's text, and the place."""
+    row = codes.TABLE.get(error.code)
+    text = row.message if row is not None else error.code
+    if error.problems:
+        text = f"{text}: {error.problems[0].rule}"
+    elif row is None or row.origin not in ("client", "policy"):
+        text = f"{text}: {error.message}"
+    if error.line is not None:
+        return f"{text} at line {error.line}, column {error.column}"
+    return f"{text} at {error.pointer}" if error.pointer else text
+
+
 def _fault_of(error: EnvelopeError | None, answer: Frame | None) -> dict[str, Any] | None:
-    """What the ledger says went wrong: our own error, or the upstream's."""
+    """What the ledger says went wrong: our own error, or the upstream's.
+
+    Of our own only the place is told: what stood there may be a secret.
+    """
     if error is not None:
-        return {"code": error.code, "message": error.message}
+        return {"code": error.code, "message": message_of(error)}
     said = answer.value.get("error") if answer is not None else None
     if not isinstance(said, dict):
         return None

@@ -30,16 +30,24 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 class HttpDoor:
-    """An ASGI application. ``is_ready`` says what is not ready yet, "" for nothing."""
+    """An ASGI application.
+
+    ``gate`` gives who may come in, ``is_ready`` says what is not ready yet, "" for nothing.
+    """
 
     def __init__(
-        self, desk: Desk, gate: Gate, limits: Limits, *, is_ready: Callable[[], str] = str
+        self,
+        desk: Desk,
+        gate: Callable[[], Gate],
+        limits: Limits,
+        *,
+        is_ready: Callable[[], str] = str,
     ) -> None:
         self._desk = desk
         self._gate = gate
         self._limits = limits
         self._is_ready = is_ready
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[Any] | None] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -58,7 +66,7 @@ class HttpDoor:
 
     async def stop(self, patience: float) -> None:
         """End what is under way: calls are answered as lost, streams are closed."""
-        tasks = set(self._tasks)
+        tasks = {task for task in self._tasks if task is not None}
         for task in tasks:
             task.cancel()
         if tasks:
@@ -66,7 +74,7 @@ class HttpDoor:
 
     async def _mcp(self, method: str, scope: Scope, receive: Receive, send: Send) -> None:
         head = _head_of(scope)
-        refusal = self._gate.refusal(head)
+        refusal = self._gate().refusal(head)
         if refusal is not None:
             await send_answer(send, _error(-32600, refusal, status=403))
             return
@@ -77,7 +85,6 @@ class HttpDoor:
             await send_text(send, 405, f"use {allowed}\n", {"allow": allowed})
             return
         task = asyncio.current_task()
-        assert task is not None
         self._tasks.add(task)
         try:
             await serve(head, receive, send)

@@ -24,8 +24,10 @@ _STREAM_HEADERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Which ``Host`` and ``Origin`` are let in, beside the loopback ones: pages of other sites
-    may not talk to a gateway on this machine, whatever name they have made resolve to it.
+    """Which ``Host`` and ``Origin`` are let in, beside the loopback ones.
+
+    Pages of other sites may not talk to a gateway on this machine, whatever name they have made
+    resolve to it.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -98,11 +100,8 @@ class HttpOutlet:
             return
         data = b""
         if answer.raw is not None:
-            event = answer.event
-            kept = event is not None and event.data == answer.raw
-            data = (
-                event.raw if kept and event else (event or event_of(b"")).with_data(answer.raw).raw
-            )
+            event = answer.event or event_of(b"")
+            data = event.raw if event.data == answer.raw else event.with_data(answer.raw).raw
         await self._write(data, last=True)
 
     async def ping(self) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import Final, Protocol
+from collections.abc import Coroutine
+from typing import Any, Final, Protocol
 
 from mcp_envelope.core.door import Answer, Conversation, Desk, RefusedError
 from mcp_envelope.core.errors import EnvelopeError
@@ -80,8 +81,8 @@ class StdioDoor:
                 else:
                     self._start(self._handle(frame))
 
-    def _start(self, work: object) -> None:
-        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[arg-type]
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

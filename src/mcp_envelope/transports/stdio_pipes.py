@@ -34,22 +34,23 @@ def claim() -> tuple[int, int]:
 class StdioPipes:
     """The lines of two descriptors. Made by :meth:`open` in a running loop."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, writer: _Writer) -> None:
         self._most = most
         self._lines: deque[bytes | EnvelopeError] = deque()
         self._pending = bytearray()
         self._skipping = False
         self._ended = False
         self._arrived = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._taken.set()
         self._source: asyncio.ReadTransport | None = None
-        self._writer: _Writer | None = None
+        self._writer = writer
         self._reading: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(cls, source: int, target: int, most: int) -> StdioPipes:
         """Lines from ``source``, at most ``most`` bytes long, and to ``target``."""
-        made = cls(most)
-        made._writer = await _Writer.open(target)
+        made = cls(most, await _Writer.open(target))
         if _is_waitable(source):
             loop = asyncio.get_running_loop()
             file = os.fdopen(source, "rb", buffering=0)
@@ -65,13 +66,14 @@ class StdioPipes:
                 return None
             self._arrived.clear()
             await self._arrived.wait()
-        if self._source is not None and len(self._lines) == _AHEAD:
-            self._source.resume_reading()
+        if len(self._lines) == _AHEAD:
+            self._taken.set()
+            if self._source is not None:
+                self._source.resume_reading()
         return self._lines.popleft()
 
     async def write(self, line: bytes) -> None:
         """Write a line, and wait until there is room for more. OSError if nobody reads."""
-        assert self._writer is not None
         await self._writer.write(line + b"\n")
 
     async def close(self) -> None:
@@ -80,8 +82,7 @@ class StdioPipes:
             self._reading.cancel()
         if self._source is not None:
             self._source.close()
-        if self._writer is not None:
-            await self._writer.close()
+        await self._writer.close()
 
     def received(self, data: bytes) -> None:
         """Cut what has arrived into lines."""
@@ -95,8 +96,10 @@ class StdioPipes:
             self._skipping = True
         elif not self._skipping:
             self._pending += rest
-        if self._source is not None and len(self._lines) >= _AHEAD:
-            self._source.pause_reading()
+        if len(self._lines) >= _AHEAD and self._taken.is_set():
+            self._taken.clear()
+            if self._source is not None:
+                self._source.pause_reading()
         self._arrived.set()
 
     def ended(self) -> None:
@@ -121,8 +124,7 @@ class StdioPipes:
         """Read what cannot be waited for, such as a file, in a thread."""
         while data := await asyncio.to_thread(os.read, source, _CHUNK):
             self.received(data)
-            while len(self._lines) > _AHEAD:
-                await asyncio.sleep(0.01)
+            await self._taken.wait()
         self.ended()
 
 

@@ -190,7 +190,7 @@ class Child:
             self._signal(signal.SIGKILL)
             if self._process.returncode is None:
                 with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(1.0)  # noqa: ASYNC222 - it was killed; nobody may stay
+                    self._process.wait(1.0)
             self._finish()
 
     async def _wait_for_group(self) -> None:
@@ -310,7 +310,11 @@ class Child:
         if rest is not None:
             self._on_line(rest)
         code = self._process.returncode
-        how = f"{self._flaw or 'did not end'} while it went on running" if code is None else ended_how(code)
+        how = (
+            f"{self._flaw or 'did not end'} while it went on running"
+            if code is None
+            else ended_how(code)
+        )
         self.gone = Gone(how, self._reached())
         self._close_input()
         self._close_output()
@@ -393,6 +397,4 @@ def _start_failure(launch: Launch, error: OSError | ValueError) -> UnavailableEr
     else:
         said = error.strerror if isinstance(error, OSError) else str(error)
         reason, hint = f"{said}", "look at its command, and at the limits of the gateway's user"
-    return UnavailableError(
-        f"upstream {launch.name!r} could not be started: {reason}", hint=hint
-    )
+    return UnavailableError(f"upstream {launch.name!r} could not be started: {reason}", hint=hint)

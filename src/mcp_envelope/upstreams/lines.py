@@ -18,7 +18,9 @@ _SCALAR: Final = re.compile(
     _STRING + rb"|-?[0-9][0-9.eE+-]*+(?=[ \t\r\n,}])|true|false|null", re.DOTALL
 )
 _LAST_ID: Final = re.compile(
-    rb',\s*+"id"\s*+:\s*+(' + _STRING + rb'|-?[0-9]++)\s*+(?:,\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+)?}\s*+\Z',
+    rb',\s*+"id"\s*+:\s*+('
+    + _STRING
+    + rb'|-?[0-9]++)\s*+(?:,\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+)?}\s*+\Z',
     re.DOTALL,
 )
 _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")

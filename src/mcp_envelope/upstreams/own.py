@@ -16,8 +16,17 @@ from .child import Child, OnGone, OnLine
 from .lines import Flaw, Overlong, one_line, read_line
 from .memory import Opening
 from .replies import (
-    CANCELLED, LISTEN, LOG_MESSAGE, OWN_IDS, PROGRESS, SUBSCRIPTION, Accepted, Call, Mailbox,
-    PipeReply, key_of,
+    CANCELLED,
+    LISTEN,
+    LOG_MESSAGE,
+    OWN_IDS,
+    PROGRESS,
+    SUBSCRIPTION,
+    Accepted,
+    Call,
+    Mailbox,
+    PipeReply,
+    key_of,
 )  # fmt: skip
 from .reports import Oddities, ended, lost, unreadable
 
@@ -123,6 +132,8 @@ class OwnLink:
                 call.fail(ended(self._nursery.name))
             self._mail.end()
             self._leave(self)
+            if self._child is not None:
+                self._nursery.end(self._child)
         if self._child is not None:
             await self._child.end()
 

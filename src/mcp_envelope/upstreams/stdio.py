@@ -143,10 +143,10 @@ class StdioUpstream:
             backoff.failed(child.started, now)
             if not child.heard:
                 self._backoff.failed(child.started, now)
-        self.end(child)
+            self.end(child)
 
     def end(self, child: Child) -> None:
-        """End a child without waiting for it."""
+        """End a child without waiting for it; closing the upstream does wait."""
         task = asyncio.get_running_loop().create_task(child.end())
         self._endings.add(task)
         task.add_done_callback(self._endings.discard)

@@ -35,7 +35,7 @@ from .settings_changes import Changes
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 with contextlib.suppress(ImportError):  # it is not made for Windows, and not needed
-    from uvloop import new_event_loop  # type: ignore[assignment]
+    from uvloop import new_event_loop
 
 #: How long calls that are under way have, from being told to stop.
 _STOPPING: Final = 2.0

@@ -38,7 +38,7 @@ def default_path(name: str, number: int = 1) -> Path:
 
     What a file cannot safely be called is replaced, and a few digits keep such names apart.
     """
-    safe = _UNSAFE.sub("_", name)[:_LONGEST]
+    safe = _UNSAFE.sub("_", name)[:_LONGEST] or "gateway"
     if safe != name:
         safe += "-" + sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
     return state_directory() / (f"{safe}.jsonl" if number == 1 else f"{safe}-{number}.jsonl")

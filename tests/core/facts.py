@@ -53,7 +53,7 @@ BODIES = st.one_of(
 IDS = st.one_of(
     st.none(),
     TEXTS,
-    st.integers(-(10**999), 10**999),
+    st.integers(-(10**999) + 1, 10**1000 - 1),
     st.floats(allow_nan=False, allow_infinity=False),
 )
 

@@ -6,11 +6,14 @@ import json
 import re
 from dataclasses import asdict
 from hashlib import sha256
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.facts import DIGEST, TEXTS_OF_FACTS, all_facts, some_facts
 
 from mcp_envelope.core.canonical import canonical
 from mcp_envelope.core.document import parse
@@ -25,7 +28,6 @@ from mcp_envelope.core.entry import (
     started,
     stopped,
 )
-from tests.core.facts import DIGEST, TEXTS_OF_FACTS, all_facts, some_facts
 
 FIELDS = (
     *("v", "event", "seq", "prev", "time", "instance", "kind", "tool", "definition", "peer"),
@@ -66,6 +68,14 @@ def test_every_line_has_every_field_in_the_order_of_the_interface() -> None:
         *("client_id", "error", "duration_ms"),
     } - {"time", "instance"}
     assert bare["input"] == bare["output"] == {"state": "absent"}
+
+
+def test_the_page_about_the_record_names_the_same_fields(root: Path) -> None:
+    """In the same order, so that whoever reads a ledger finds what it says there."""
+    page = (root / "docs" / "ledger.md").read_text(encoding="utf-8")
+    table = page[page.index("| field | is |") :].partition("\n\n")[0]
+    first_cells = [row.split("|")[1] for row in table.splitlines()]
+    assert tuple(re.findall("`(.+?)`", "".join(first_cells))) == FIELDS
 
 
 @given(all_facts(), st.integers(0, 2**53))
@@ -110,6 +120,7 @@ def test_the_clients_id_keeps_its_type(id: Any) -> None:
 def test_an_integer_longer_than_any_document_holds_is_named_by_its_size() -> None:
     """Python would refuse to print it."""
     assert read(some_facts(client_id=1 << 20_000))["client_id"] == "20001 bits…"
+    assert read(some_facts(client_id=10**1000))["client_id"] == "3322 bits…"
 
 
 def test_halves_of_surrogate_pairs_are_replaced_where_one_sees_it() -> None:
@@ -145,6 +156,14 @@ def test_the_longest_facts_of_all_fit(character: str) -> None:
     text = line(facts, 2**53, GENESIS)
     assert len(text) <= MOST
     assert json.loads(text)["warnings"][-1].startswith("truncated: warnings, error.message, peer")
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\x85", "\ud800", "\x00"])
+def test_a_long_text_costs_little_whatever_is_in_it(character: str) -> None:
+    """Lines are written by the event loop, and ids of 4 MB may come from anybody."""
+    began = perf_counter()
+    line(some_facts(client_id=character * 1_400_000), 0, GENESIS)
+    assert perf_counter() - began < 0.5
 
 
 @pytest.mark.parametrize("length", range(MOST - 3, MOST + 4))

@@ -17,6 +17,7 @@ import orjson
 
 from .canonical import OutOfDomainError, canonical
 from .document import Document
+from .plain import MAX_NUMBER
 
 Event = Literal["admitted", "settled", "refused", "malformed", "started", "stopped", "checkpoint"]
 State = Literal["redacted", "not_recorded", "out_of_domain", "truncated", "absent"]
@@ -44,7 +45,6 @@ _CUT_ORDER: Final = (
 # Characters that a text may keep, and warnings that are kept: mild, then for good. The second
 # row fits even where each character takes the six bytes of an escape.
 _CUTS: Final = ((4_096, 200), (200, 20))
-_LONGEST_INTEGER: Final = 4_096  # bits; what a document may hold is shorter (plain.MAX_NUMBER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,9 @@ def _mended(part: Any) -> Any:
         return _TORN.sub("\ufffd", part)
     if isinstance(part, int):
         bits = part.bit_length()
-        return orjson.Fragment(str(part)) if bits <= _LONGEST_INTEGER else f"{bits} bits…"
+        # Longer ones no strict reader takes, so none came from one; Python may not print them.
+        digits = str(part) if bits <= 4 * MAX_NUMBER else ""
+        return orjson.Fragment(digits) if 0 < len(digits) <= MAX_NUMBER else f"{bits} bits…"
     if isinstance(part, dict):
         return {name: _mended(inner) for name, inner in part.items()}
     if isinstance(part, tuple):

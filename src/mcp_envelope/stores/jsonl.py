@@ -44,15 +44,15 @@ class JsonLinesLedger:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._note = path.with_name(path.name + ".lock")
         self._fd: int | None = None
-        fd = _open_locked(path, self._note)
+        fd = _open_locked(path)
         try:
             tail = _tail_of(fd, path)
         except BaseException:
             os.close(fd)
             raise
         self._fd = fd
+        self._note = _note_of(path)
         self._seq = tail.seq
         self._prev = tail.prev
         self._size = tail.size
@@ -172,12 +172,12 @@ def _tail_of(fd: int, path: Path) -> Tail:
         raise LedgerError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _open_locked(path: Path, note: Path) -> int:
+def _open_locked(path: Path) -> int:
     """An open file that is ours alone, and that stands at ``path``."""
     for _ in range(_TRIES):
         fd = _open(path)
         try:
-            _lock(fd, path, note)
+            _lock(fd, path)
             # Between opening and locking it may have been deleted or replaced.
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(fd), path.stat()):
@@ -204,11 +204,11 @@ def _open(path: Path) -> int:
     return fd
 
 
-def _lock(fd: int, path: Path, note: Path) -> None:
+def _lock(fd: int, path: Path) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = _read_note(note)
+        holder = _read_note(_note_of(path))
         whom = f"process {holder}" if holder is not None else "another process"
         raise LedgerError(
             f"{path} is being written by {whom}",
@@ -220,6 +220,12 @@ def _lock(fd: int, path: Path, note: Path) -> None:
         raise LedgerError(
             f"{path} cannot be locked: {error.strerror}", hint="name a file on a local disk"
         ) from None
+
+
+def _note_of(path: Path) -> Path:
+    """Where the writer's process id is noted: beside the file itself, whatever links lead to it."""
+    real = path.resolve()
+    return real.with_name(real.name + ".lock")
 
 
 def _write_note(note: Path) -> None:

@@ -146,7 +146,7 @@ def read_result(reader: Reader, base: str, method: str | None) -> dict[str, Any]
     members: Mapping[str, Any] = found.value if found is not None and found.is_object else {}
     fields: dict[str, Any] = {"method": method, "meta": read_meta(reader, result + "/_meta")}
     accepted, waiting = _is_task(members), _is_waiting(members)
-    is_content = "structuredContent" in members or type(members.get("content")) is list
+    is_content = _is_content(members) and not reader.is_of_no_method
     if method in (None, TOOL_CALL) and not accepted and not waiting:
         if is_content:
             fields["method"] = TOOL_CALL
@@ -159,7 +159,8 @@ def read_result(reader: Reader, base: str, method: str | None) -> dict[str, Any]
     names = ("_meta",) if fields["meta"] is not None or result + "/_meta" == reader.place else ()
     fields["payload"] = reader.object_without_ours(result, "payload", *names)
     fields |= {"accepted": accepted, "waiting": waiting, "method": method or told_by(members)}
-    reader.mark("accepted", result + ("/task" if "task" in members else "/resultType"))
+    # Where all members of a result belong to the task, none of them is what a tool returned.
+    reader.mark("accepted", result + ("/task" if "task" in members else ""))
     reader.mark("waiting", result + "/resultType")
     return fields
 
@@ -220,6 +221,8 @@ def write_result(writer: Writer, base: str = "") -> None:
         writer.put(result, payload, "payload")
         writer.drop("accepted", "waiting") if unfinished else None
         writer.drop("method") if writer.get("method") == told_by(payload.value) else None
+        if not (writer.at_home or unfinished) and _is_content(payload.value):
+            writer.method_is_unknown()
     else:
         writer.drop("method")
         write_tool_payload(writer, result, payload)
@@ -255,6 +258,10 @@ def told_by(result: object) -> str | None:
     """The method whose result looks like this, where its members tell."""
     members = result if isinstance(result, dict) else {}
     return next((method for name, method in _TELLING.items() if name in members), None)
+
+
+def _is_content(value: Mapping[str, Any]) -> bool:
+    return "structuredContent" in value or type(value.get("content")) is list
 
 
 def _is_task(value: Mapping[str, Any]) -> bool:

@@ -196,8 +196,8 @@ class Writer:
                 self.inexact("payload")
 
     def method_is_unknown(self) -> None:
-        """Carry along that the method is not known, for a dialect that implies one."""
-        self._method_unknown = True
+        """Carry along that the method is not known, where another would be taken for it."""
+        self._method_unknown = self.message.method is None
 
     def drop(self, *fields: str) -> None:
         """Say that a field needs no place, because the dialect implies it."""

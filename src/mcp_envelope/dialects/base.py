@@ -204,8 +204,8 @@ class SchemaDialect:
         objection = self._objection(document)
         if objection is not None:
             return {"objection": objection}
-        part = self.part_of(document.value)
-        return disagreements(message, self.read(self._reader(document, part), part))
+        # As anybody will read it, who believes what is carried only if the rest bears it out.
+        return disagreements(message, self._read_carried(document, self.part_of(document.value)))
 
     def _objection(self, document: Document) -> Problem | None:
         """Why this envelope must not be written, if there is a reason."""

@@ -106,20 +106,23 @@ def read_repeated(reader: Reader, value: Mapping[str, Any], base: str = "") -> d
     return {"method": value["method"], "target": target}
 
 
-def write_call(writer: Writer, base: str = "") -> None:
-    """Put method, target, arguments and meta where :func:`read_call` finds them."""
+def write_call(writer: Writer, base: str = "", *, named: bool = True) -> None:
+    """Put method, target, arguments and meta where :func:`read_call` finds them.
+
+    Unless calls must be ``named``, what they are about may be left open.
+    """
     params = base + "/params"
     method = writer.get("method")
     writer.put(base + "/method", method, "method")
     arguments = writer.get("arguments")
     if method in _BY_NAME:
-        _write_target(writer, params + "/name")
+        _write_target(writer, params + "/name", named)
         if arguments is not None and not arguments.is_object:
             writer.inexact("arguments")  # MCP's arguments are an object; this is not
         else:
             writer.put(params + "/arguments", arguments, "arguments")
     elif method in _BY_URI:
-        _write_target(writer, params + "/uri")
+        _write_target(writer, params + "/uri", named)
         if arguments is not None:
             writer.inexact("arguments")  # nothing but the resource is asked for
     else:
@@ -131,9 +134,10 @@ def write_call(writer: Writer, base: str = "") -> None:
     writer.place(params + "/_meta", "meta")
 
 
-def _write_target(writer: Writer, pointer: str) -> None:
+def _write_target(writer: Writer, pointer: str, named: bool) -> None:
     """Write what a call is about. Strict JSON-RPC envelopes may leave that open, and stay so."""
-    if writer.at_home or writer.has_extra(pointer):
+    made_up = writer.is_trial and "target" in writer.message.filled
+    if writer.at_home or writer.has_extra(pointer) or not (named or made_up):
         writer.place(pointer, "target")
     else:
         writer.need(pointer, "target", "tool")

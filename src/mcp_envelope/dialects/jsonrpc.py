@@ -93,7 +93,7 @@ class JsonRpc(SchemaDialect):
             writer.put("/jsonrpc", "2.0")
             writer.text_id("/id")
             writer.need("/method", "method", "method")
-            write_call(writer)
+            write_call(writer, named=False)
             writer.require("/params", {})
             return writer
         if isinstance(message, Failure):

@@ -72,6 +72,8 @@ class Writer:
         self._refused: Callable[[str], bool] = lambda pointer: False
         origin = message.origin
         self.at_home = origin is None or origin.dialect == namespaces[""]
+        #: Whether it is only tried whether a message is what was read (see contradictions.py).
+        self.is_trial = origin is not None and not origin.dialect
         self._made_up = frozenset() if self.at_home else message.filled
 
     # -- fields --------------------------------------------------------------------------

@@ -18,10 +18,10 @@ from mcp_envelope.pipeline.call import TOOL_CALL, Answered, Call, Stages
 from mcp_envelope.pipeline.catalog import Catalog, Tool
 from mcp_envelope.pipeline.checks import check_input, check_output
 from mcp_envelope.pipeline.exchange import exchange
-from mcp_envelope.pipeline.record import malformed_facts
 
 from .common import Common, log
 from .label import label_of
+from .malformed import record_malformed
 from .resumption import Parked, Resumed
 from .route import Route
 
@@ -61,6 +61,7 @@ class Talk:
         self.session = session
         self.relays = relays
         self.on_session: Callable[[str, Talk], None] | None = None
+        self.on_result: Callable[[object], None] | None = None
         self.used = common.tick()
         self._route = route
         self._link = link
@@ -87,13 +88,25 @@ class Talk:
 
     # -- what the door calls ---------------------------------------------------------------
 
-    async def handle(self, frame: Frame, head: Mapping[str, str], outlet: Outlet) -> None:
-        """Take one message all the way; the answer is given to the outlet before this returns."""
+    async def handle(
+        self,
+        frame: Frame,
+        head: Mapping[str, str],
+        outlet: Outlet,
+        *,
+        sent: Frame | None = None,
+        flaw: EnvelopeError | None = None,
+    ) -> None:
+        """Take one message all the way; the answer is given to the outlet before this returns.
+
+        ``sent`` goes to the upstream in its place, ``flaw`` is why it goes to none.
+        """
         self.used = self._common.tick()
         if frame.shape != "request":
-            await self._pass_on(frame, head, outlet)
+            await self._pass_on(sent or frame, head, outlet)
             return
         call = self._call(frame, head, outlet)
+        call.sent, call.flaw = sent or frame, flaw
         self._calls[id(frame)] = call
         try:
             await exchange(call, self._stages)
@@ -127,6 +140,10 @@ class Talk:
         if tasks:
             await asyncio.wait(tasks, timeout=_GRACE)
         await self._link.close()
+
+    def learn_tools(self, page: Document, *, whole: bool) -> None:
+        """Take in a page of the upstream's list of tools, asked for by somebody else."""
+        self._catalog.learn(page, whole=whole)
 
     # -- messages that are no calls ----------------------------------------------------------
 
@@ -209,6 +226,8 @@ class Talk:
         """Say what the call is about; who may call what is decided by a later policy."""
         if call.is_recorded:
             call.kind = Kind.of_payload(call.frame.value)
+        if call.flaw is not None:
+            raise call.flaw
         if self._door == "http" and call.frame.revision is not None:
             self._check_headers(call, None)
         return None
@@ -263,6 +282,8 @@ class Talk:
         frame = answered.item.frame if answered.item is not None else None
         if frame is None or (result := frame.result) is None or not result.is_object:
             return
+        if self.on_result is not None:
+            self.on_result(result.value)
         if call.frame.method == "initialize":
             agreed = result.value.get("protocolVersion")
             self._agreed = agreed if isinstance(agreed, str) else self._agreed
@@ -320,26 +341,6 @@ class Talk:
                     return item.frame.result
                 break
         raise EnvelopeError("the upstream does not list its tools", code="UPSTREAM_UNAVAILABLE")
-
-
-async def record_malformed(
-    error: FrameError, common: Common, *, door: str, peer: str, revision: str = LEGACY
-) -> Answer:
-    """Record bytes that are no message, and say what is wrong with them."""
-    request_id = common.new_id()
-    facts = malformed_facts(
-        error,
-        door=door,
-        peer=peer,
-        request_id=request_id,
-        time=common.now(),
-        instance=common.instance,
-    )
-    try:
-        await common.ledger.append(facts)
-    except EnvelopeError as unwritten:
-        log.error("a malformed message could not be recorded: %s", unwritten)
-    return failure(error, id=error.id, revision=revision, request_id=request_id)
 
 
 def trace_of(frame: Frame, head: Mapping[str, str]) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_envelope.core.door import Outlet
 from mcp_envelope.core.entry import Body
+from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame
 from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.link import Item, Link
@@ -29,7 +30,8 @@ class Call:
 
     ``frame`` is what the client sent, ``sent`` what goes to the upstream: the same, unless a
     name or an id had to change on the way. ``outlet`` is where everything goes that comes back.
-    ``request_id`` is ours and unique. ``ended`` is the canonical code with which the call is
+    ``request_id`` is ours and unique, ``flaw`` why the call can go nowhere. ``ended`` is the
+    canonical code with which the call is
     ended from outside, None as long as it is not; ``dispatched`` whether the upstream may have
     seen it.
     """
@@ -52,6 +54,7 @@ class Call:
     tool: Tool | None = None
     input: Body | None = None
     warnings: list[str] = field(default_factory=list)
+    flaw: EnvelopeError | None = None
     ended: str | None = None
     dispatched: bool = False
     task: asyncio.Task[Any] | None = None

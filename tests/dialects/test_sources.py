@@ -16,7 +16,7 @@ LEFT_OUT = "the tool failed; what it said looks like source text and is left out
     [
         ("File not found: /missing.py.", "File not found: /missing.py."),
         ("", ""),
-        ("it failed\n", "it failed"),
+        ("it failed\n", "it failed\n"),
         ("it failed\nSECRET = 42", "it failed"),
         ("x" * 501, "x" * 500),
         (HEAD + "ValueError: no", "ValueError: no"),

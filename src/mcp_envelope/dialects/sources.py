@@ -17,7 +17,9 @@ from .carriage import written
 _LONGEST: Final = 500
 _HEADER: Final = "Traceback (most recent call last)"
 _LEFT_OUT: Final = "the tool failed; what it said looks like source text and is left out"
-_FRAME: Final = re.compile(r"""\s*(?:Traceback \(|File "[^"]*", line [0-9]|at \S.*:[0-9]+)|[ \t]+\S""")
+_FRAME: Final = re.compile(
+    r"""\s*(?:Traceback \(|File "[^"]*", line [0-9]|at \S.*:[0-9]+)|[ \t]+\S"""
+)
 _CODE: Final = re.compile(
     r"""\s*(?:[@{}<>/\\]|\#[!i\s]
         |(?:def|class|function|fn|func|const|let|var|import|package|using|public|private|static
@@ -31,7 +33,7 @@ def without_code(text: str) -> str:
     """The line of a message that says what went wrong, without tracebacks and source text."""
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) <= 1:
-        return text.strip()[:_LONGEST] if lines and lines[0] != text else text[:_LONGEST]
+        return text[:_LONGEST]
     headers = [at for at, line in enumerate(lines) if line.lstrip().startswith(_HEADER)]
     if headers:
         # The exception follows the frames, which are indented; its text may go on with anything.

@@ -1,0 +1,127 @@
+"""A proxy that changes nothing but its own name: the control of the conformance rig.
+
+What differs through it is due to *a* hop, not to ours. Where `Host` or `Origin` name the proxy
+they are made to name the server; any other name (`evil.example.com`) stays, so the server's own
+check against DNS rebinding is still what decides. Bodies and answers are copied as bytes.
+
+Usage::
+
+    python -m tests.conformance.transparent http://127.0.0.1:8000/mcp [PORT]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+_CHUNK = 65_536
+_HEAD = 262_144
+
+
+class Transparent:
+    """The proxy in front of one server."""
+
+    def __init__(self, target: str) -> None:
+        parts = urlsplit(target)
+        if parts.hostname is None:
+            raise ValueError(f"not an address of a server: {target!r}")
+        self._host, self._port = parts.hostname, parts.port or 80
+        self._path = parts.path
+        self._port_here = 0
+        self._open: set[asyncio.Task[None]] = set()
+        self.heads: list[bytes] = []
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._port_here}{self._path}"
+
+    @contextlib.asynccontextmanager
+    async def listening(self, port: int = 0) -> AsyncIterator[Transparent]:
+        """Listen, for as long as the context is open."""
+        server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=_HEAD)
+        self._port_here = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+            for task in self._open:
+                task.cancel()
+            await asyncio.gather(*self._open, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._open.add(task)
+            task.add_done_callback(self._open.discard)
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            there, back = await asyncio.open_connection(self._host, self._port)
+            try:
+                await _first_done(self._requests(reader, back), _copy(there, writer))
+            finally:
+                back.close()
+        writer.close()
+
+    async def _requests(self, reader: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.heads.append(head)
+            back.write(self._renamed(head))
+            await _copy_body(head, reader, back)
+            await back.drain()
+
+    def _renamed(self, head: bytes) -> bytes:
+        here = f"127.0.0.1:{self._port_here}".encode()
+        there = f"{self._host}:{self._port}".encode()
+        lines = head.split(b"\r\n")
+        for at, line in enumerate(lines):
+            name, colon, value = line.partition(b":")
+            if colon and name.lower() in {b"host", b"origin"} and value.strip().endswith(here):
+                lines[at] = name + colon + value.replace(here, there)
+        return b"\r\n".join(lines)
+
+
+async def _copy_body(head: bytes, reader: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+    fields = {
+        name.strip().lower(): value.strip().lower()
+        for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])
+    }
+    if b"chunked" in fields.get(b"transfer-encoding", b""):
+        while True:
+            line = await reader.readuntil(b"\r\n")
+            size = int(line.split(b";")[0], 16)
+            to.write(line + await reader.readexactly(size + 2))
+            if not size:
+                return
+    to.write(await reader.readexactly(int(fields.get(b"content-length", b"0"))))
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while piece := await reader.read(_CHUNK):
+        writer.write(piece)
+        await writer.drain()
+
+
+async def _first_done(*works: asyncio.Future[None] | object) -> None:
+    """Run these until one of them ends; the others end with it."""
+    tasks = [asyncio.ensure_future(work) for work in works]  # type: ignore[call-overload]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _main(target: str, port: int) -> None:
+    async with Transparent(target).listening(port) as proxy:
+        print(f"transparent: {proxy.url}", file=sys.stderr, flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0))

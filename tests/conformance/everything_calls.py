@@ -106,7 +106,7 @@ async def _reconnection(ctx: Context, arguments: Json) -> Json:
 
 async def _missing_capability(ctx: Context, arguments: Json) -> Json:
     if "sampling" not in capabilities(ctx):
-        lacking = {"requiredCapabilities": {"sampling": {}}}
+        lacking: Json = {"requiredCapabilities": {"sampling": {}}}
         raise MCPError(MISSING_CAPABILITY, "This tool needs sampling", lacking)
     return says("The client can sample")
 

@@ -59,10 +59,7 @@ def _pixel() -> str:
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         return (
-            struct.pack(">I", len(body))
-            + kind
-            + body
-            + struct.pack(">I", zlib.crc32(kind + body))
+            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
         )
 
     header = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
@@ -96,6 +93,10 @@ def _returns(*blocks: Json, **more: Any) -> Callable[[Context, Json], Awaitable[
 
 async def _header_echo(ctx: Context, arguments: Json) -> Json:
     return says(f"region: {arguments.get('region')}")
+
+
+async def _greeting(ctx: Context, arguments: Json) -> Json:
+    return says(f"Hello, {arguments.get('name')}!")
 
 
 _SCHEMA_2020_12: Json = {
@@ -171,12 +172,8 @@ TOOLS = (
         _header_echo,
         takes(region={"type": "string", "x-mcp-header": "Region"}),
     ),
-    Tool("greet", "Greets", lambda ctx, args: _greeting(args), takes("name", name={"type": "string"})),
+    Tool("greet", "Greets", _greeting, takes("name", name={"type": "string"})),
 )
-
-
-async def _greeting(arguments: Json) -> Json:
-    return says(f"Hello, {arguments.get('name')}!")
 
 
 # ---- resources ----
@@ -296,9 +293,7 @@ _PROMPTS: dict[str, tuple[list[str], Callable[[Json], list[Json]]]] = {
         ["arg1", "arg2"],
         lambda args: [
             _user(
-                text(
-                    f"Prompt with arguments: arg1='{args.get('arg1')}', arg2='{args.get('arg2')}'"
-                )
+                text(f"Prompt with arguments: arg1='{args.get('arg1')}', arg2='{args.get('arg2')}'")
             )
         ],
     ),

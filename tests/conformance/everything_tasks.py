@@ -101,7 +101,7 @@ def _can_have_tasks(ctx: Context) -> bool:
 
 def _demand(ctx: Context) -> None:
     if not _can_have_tasks(ctx):
-        lacking = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+        lacking: Json = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
         raise MCPError(MISSING_CAPABILITY, "this needs the tasks extension", lacking)
 
 
@@ -205,9 +205,7 @@ async def _tool_with_task(ctx: Context, arguments: Json) -> Json:
 _WORDS: Json = {"type": "string"}
 _NUMBER: Json = {"type": "number"}
 TOOLS = (
-    Tool(
-        "slow_compute", "Takes its time", _slow_compute, takes(seconds=_NUMBER, label=_WORDS)
-    ),
+    Tool("slow_compute", "Takes its time", _slow_compute, takes(seconds=_NUMBER, label=_WORDS)),
     Tool("failing_job", "A task that ends with a tool error", _failing_job, takes()),
     Tool("protocol_error_job", "A task that breaks", _protocol_error_job, takes()),
     Tool("confirm_delete", "A task that asks once", _confirm_delete, takes(filename=_WORDS)),

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from urllib.parse import urlsplit
 
 _CHUNK = 65_536
@@ -105,9 +105,9 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         await writer.drain()
 
 
-async def _first_done(*works: asyncio.Future[None] | object) -> None:
+async def _first_done(*works: Coroutine[object, object, None]) -> None:
     """Run these until one of them ends; the others end with it."""
-    tasks = [asyncio.ensure_future(work) for work in works]  # type: ignore[call-overload]
+    tasks = [asyncio.create_task(work) for work in works]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:

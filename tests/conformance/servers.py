@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tests.gateway_process import command, gateway
 
@@ -20,8 +22,11 @@ _PATIENCE = 30.0
 
 
 @contextlib.contextmanager
-def announced(line: list[str]) -> Iterator[str]:
-    """Run a program that says on stderr where it listens (`name: http://…`): that address."""
+def announced(line: list[str], known: str = "") -> Iterator[str]:
+    """Run a program that says on stderr where it listens (`name: http://…`): that address.
+
+    Of one that does not say it, the address is ``known``, and its port is waited for.
+    """
     with tempfile.TemporaryDirectory() as folder:
         said = Path(folder) / "stderr"
         with said.open("wb") as sink:
@@ -29,7 +34,7 @@ def announced(line: list[str]) -> Iterator[str]:
                 line, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink
             )
         try:
-            yield _address(process, said)
+            yield _address(process, said, known)
         finally:
             process.terminate()
             try:
@@ -39,14 +44,24 @@ def announced(line: list[str]) -> Iterator[str]:
                 process.wait()
 
 
-def _address(process: subprocess.Popen[bytes], said: Path) -> str:
+def _address(process: subprocess.Popen[bytes], said: Path, known: str) -> str:
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until and process.poll() is None:
+        if known and _listens(known):
+            return known
         words = said.read_text(encoding="utf-8", errors="replace")
         if found := re.search(r"^\w+: (http://\S+)$", words, re.MULTILINE):
             return found[1]
         time.sleep(0.02)
     raise AssertionError(f"no address was said:\n{said.read_text(errors='replace')}")
+
+
+def _listens(url: str) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", urlsplit(url).port or 80), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

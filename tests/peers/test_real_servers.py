@@ -71,7 +71,7 @@ def wrapped(*words: str, mark: str = "") -> Any:
 
 @pytest.mark.parametrize("name,era", PAIRS)
 def test_directly_it_answers_the_same_twice(world: World, name: str, era: str) -> None:
-    """Every step is answered, most of them well, and what differs later is not the server's doing."""
+    """Every step is answered, most well; what differs later is not the server's doing."""
     first = directly(name, era, world)
     answers = first["answers"].values()
     assert len(answers) >= len(PEERS[name].steps(world))

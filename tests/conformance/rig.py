@@ -61,7 +61,7 @@ def _ways(
     if options.through:
         return [(options.through, contextlib.nullcontext(options.through))]
     names = options.way or list(servers.ARRANGEMENTS)
-    return [(name, servers.ARRANGEMENTS[name](direct)) for name in names]
+    return [(name, servers.ALL_WAYS[name](direct)) for name in names]
 
 
 def _print_failures(outcomes: Outcomes) -> None:
@@ -88,7 +88,7 @@ def _options(words: list[str]) -> argparse.Namespace:
     )
     usage.add_argument("--direct", metavar="URL", help="the server (else our everything-server)")
     usage.add_argument("--through", metavar="URL", help="the same server behind something")
-    usage.add_argument("--way", action="append", choices=list(servers.ARRANGEMENTS))
+    usage.add_argument("--way", action="append", choices=list(servers.ALL_WAYS))
     usage.add_argument("--revision", action="append", choices=suite.REVISIONS)
     usage.add_argument("--all", action="store_true", help="list what only saw something else, too")
     usage.add_argument("--verbose", action="store_true", help="list what fails directly")

@@ -101,8 +101,7 @@ def stdio_child(url: str) -> Iterator[str]:
         yield running.url
 
 
-ARRANGEMENTS: dict[str, Callable[[str], contextlib.AbstractContextManager[str]]] = {
-    "transparent": transparent,
-    "gateway": one_gateway,
-    "chain": chain,
-}
+Way = Callable[[str], contextlib.AbstractContextManager[str]]
+ARRANGEMENTS: dict[str, Way] = {"transparent": transparent, "gateway": one_gateway, "chain": chain}
+# What differs here may be due to stdio, which has no streams to cut and none to come back to.
+ALL_WAYS: dict[str, Way] = {**ARRANGEMENTS, "child": stdio_child}

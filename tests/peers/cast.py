@@ -121,7 +121,7 @@ def _everything_steps(world: World) -> list[Step]:
         call("get-tiny-image"),
         call("get-annotated-message", messageType="error", includeImage=True),
         call("get-resource-links", count=2),
-        call("get-resource-reference", resourceType="Blob", resourceId=2),
+        call("get-resource-reference", resourceType="Text", resourceId=2),
         call("get-structured-content", location="Chicago"),
         call("trigger-long-running-operation", duration=0.2, steps=4),
         call("trigger-sampling-request", prompt="say something", maxTokens=10),

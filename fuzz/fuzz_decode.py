@@ -25,6 +25,9 @@ with atheris.instrument_imports(include=["mcp_envelope"]):
     from mcp_envelope.dialects import DIALECTS
     from mcp_envelope.dialects.convert import convert, decode
 
+    for name in DIALECTS:  # loaded here, or the fuzzer could not see which ways they take
+        DIALECTS[name]
+
 HERE = Path(__file__).resolve().parent
 VECTORS = HERE.parent / "tests" / "vectors"
 

@@ -35,6 +35,7 @@ ALGORITHMS: Final = {
 }
 FORMS: Final = ("rfc8785", "prov-6.2")
 
+_write: Final = orjson.dumps
 _TORN = re.compile("[\ud800-\udfff]")
 _SORTED: Final = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
 _PLAIN: Final = (
@@ -86,7 +87,7 @@ def canonical(value: object, form: str = "rfc8785") -> bytes:
     if type(value) is Document:
         value = value.value
         try:
-            text = orjson.dumps(value, None, _SORTED)
+            text = _write(value, None, _SORTED)
         except TypeError:
             _refuse(value, integers=True)
             raise
@@ -100,7 +101,7 @@ def canonical(value: object, form: str = "rfc8785") -> bytes:
     # is fastest: `in` for one byte, rfind for a few.
     if (
         (0x2E in text and text.rfind(b".0") >= 0)
-        or (0x2D in text and text.rfind(b"e-6") >= 0)
+        or (0x2D in text and 0x36 in text and text.rfind(b"e-6") >= 0)
         or LARGE_SIGN in text
         or not KNOWN
     ):

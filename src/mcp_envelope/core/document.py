@@ -8,6 +8,7 @@ value, because Python's numbers cannot hold what JSON can write (``1.0``, ``-0``
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -53,10 +54,8 @@ class Document:
             self._raw = orjson.dumps(self._value)
         return self._raw
 
-    @property
-    def value(self) -> Any:
-        """The value: dict, list, str, int, float, bool or None."""
-        return self._value
+    # A getter in C, since this is what everything asks for.
+    value = property(attrgetter("_value"), doc="dict, list, str, int, float, bool or None.")
 
     @property
     def is_object(self) -> bool:

@@ -46,10 +46,10 @@ class Outlet(Protocol):
     async def item(self, item: Item) -> None:
         """Something on the way to the answer: progress, a log line, a question back."""
 
-    async def later(self) -> bool:
-        """The upstream closed the stream before its answer, which may come on another one.
+    async def suspend(self) -> bool:
+        """The upstream closed the stream before its answer: close the client's as well.
 
-        False if this door has no way to wait for that.
+        False if this door's client could not take it up again on another one.
         """
 
     async def answer(self, answer: Answer) -> None:
@@ -60,8 +60,16 @@ class Conversation(Protocol):
     """One client's talk through the gateway, whichever upstreams are behind it."""
 
     @property
-    def revision(self) -> str:
-        """The protocol version that was agreed on."""
+    def session(self) -> str | None:
+        """The session id that the gateway made for it, to be told to the client."""
+
+    @property
+    def relays(self) -> bool:
+        """Whether statuses, headers and streams are the upstream's own, and only passed on."""
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a client can take up a stream again that was closed before its answer."""
 
     async def handle(self, frame: Frame, head: Mapping[str, str], outlet: Outlet) -> None:
         """Take one message all the way; the answer is given to the outlet before this returns."""
@@ -72,8 +80,11 @@ class Conversation(Protocol):
     async def listen(self, head: Mapping[str, str]) -> Reply:
         """What belongs to no message of the client's."""
 
-    def cancel(self, frame: Frame) -> None:
-        """The client has gone away from this message and wants no answer any more."""
+    def gone(self, frame: Frame) -> None:
+        """The client does not read the answer to this message any more.
+
+        From 2026-07-28 on that cancels it; before, it goes on, and ends in the record.
+        """
 
     async def close(self) -> None:
         """The client has gone."""

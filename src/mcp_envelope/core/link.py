@@ -70,6 +70,13 @@ class Link(Protocol):
         """End the conversation; safe to call twice."""
 
 
+class Relay(Link, Protocol):
+    """A link on which sessions are the upstream's own."""
+
+    async def end(self, head: Mapping[str, str]) -> Reply:
+        """End the session that the head names (a DELETE)."""
+
+
 class Upstream(Protocol):
     """A server that the gateway stands in front of. ``name`` is the operator's name for it."""
 
@@ -85,7 +92,7 @@ class Upstream(Protocol):
         process of their own, and everything is passed on as it is.
         """
 
-    def relay(self) -> Link | None:
+    def relay(self) -> Relay | None:
         """A link that hands on what the client of an HTTP door says, and what it is answered.
 
         Sessions, headers, statuses and streams are the upstream's own then, and which

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from .document import Document
+from .entry import Facts, Receipt
 from .errors import Problem
 from .message import Message
 
@@ -57,3 +58,52 @@ class Dialect(Protocol):
 
     def schemas(self) -> Mapping[str, Document]:
         """The published schemas by file name."""
+
+
+class LedgerError(OSError):
+    """A ledger that cannot be opened as things stand: taken, damaged, out of reach.
+
+    The settings may be right; the command line ends with 3. ``taken`` tells whether another
+    process writes it, ``holder`` is that process's id where it is known.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str = "", taken: bool = False, holder: int | None = None
+    ) -> None:
+        super().__init__(f"{message}; {hint}" if hint else message)
+        self.message = message
+        self.hint = hint
+        self.taken = taken
+        self.holder = holder
+
+
+class Ledger(Protocol):
+    """A record that is being written: one chain of lines, one writer, one event loop.
+
+    ``seq`` is given in the order in which ``append`` was called, without gaps: what could not
+    be written leaves its place to what comes next.
+    """
+
+    @property
+    def url(self) -> str:
+        """Where it is, without secrets."""
+
+    async def append(self, facts: Facts) -> Receipt:
+        """Write a line; returns once it is as durable as the store promises.
+
+        EnvelopeError RECORD_UNAVAILABLE, with the reason and without paths or secrets, if it
+        was not written.
+        """
+
+    async def close(self) -> None:
+        """Let go of it. A second time does nothing."""
+
+
+class Store(Protocol):
+    """A way to keep a ledger."""
+
+    def open(self, place: str) -> Ledger:
+        """Open the ledger at ``place``, which is what a URL has after its scheme.
+
+        ConfigError for a place that makes no sense, LedgerError for one that cannot be opened.
+        """

@@ -19,7 +19,7 @@ from .pointer import pointer_of
 from .schema_bounds import SchemaLimits
 from .schema_cuts import CUT
 from .schema_map import SchemaMap
-from .schema_patterns import respell, respelled
+from .schema_patterns import rescans, respell, respelled
 from .schema_refs import encode_pointer
 
 Verdict: TypeAlias = Callable[[object], bool]
@@ -81,12 +81,13 @@ class _Costly:
     def __init__(self, pattern: str) -> None:
         self._schema: dict[str, Any] = {"pattern": pattern}
         self._pattern = pattern
+        self._readings = 1 + rescans(pattern)
         self._tries: dict[int, engine.Validator] = {}
 
     def matches(self, text: str) -> bool:
         meter = _METER.get()
         for limit in _BACKTRACKS:
-            if not meter.spend(limit * (len(text) + 1)):
+            if not meter.spend(limit * (len(text) + 1) ** self._readings):
                 break
             verdict = self._try(limit, text)
             if verdict is not None:
@@ -100,12 +101,10 @@ class _Costly:
             attempt = self._tries[limit] = engine.Draft202012Validator(
                 self._schema, pattern_options=_with_backtracks(limit), offline=True
             )
-        if attempt.is_valid(text):
-            return True
+        # One search: is_valid would not say whether the limit or the text was to blame.
         for error in attempt.iter_errors(text):
-            if not isinstance(error.kind, engine.ValidationErrorKind.Pattern):
-                return None
-        return False
+            return False if isinstance(error.kind, engine.ValidationErrorKind.Pattern) else None
+        return True
 
 
 Matchers: TypeAlias = Mapping[str, _Costly | Verdict]

@@ -1,4 +1,6 @@
-r"""Patterns that ECMA-262 allows and the engine does not, written in a way that both know.
+r"""Regular expressions as texts: what they cost, and how to say them so that the engine knows.
+
+Replaced are those that ECMA-262 allows and the engine does not:
 
 ``\0``, ``[^]``, a pair of surrogate escapes, and a hyphen after a class (``[\w-.]``, which only
 the older, lenient grammar allows, and which is common all the same).
@@ -7,6 +9,7 @@ the older, lenient grammar allows, and which is common all the same).
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, Final
 
 _PAIR: Final = r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
@@ -14,6 +17,49 @@ _TOKEN: Final = re.compile(
     rf"{_PAIR}|(?P<nul>\\0(?![0-9]))|(?P<hyphen>\\[dDsSwW]-(?!\]))|(?P<any>\[\^\])|\\.|(?P<edge>[\[\]])",
     re.DOTALL,
 )
+
+
+_LOOK: Final = ("(?=", "(?<=")
+_GROUP_TOKEN: Final = re.compile(
+    r"\\(?P<back>[1-9k])|\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]|(?P<edge>[()])|(?P<many>[*+{])", re.DOTALL
+)
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group of a pattern: within what it stands, and what stands within it."""
+
+    around: tuple[_Group, ...]
+    looks: bool
+    repeated: bool = False
+    long: bool = False
+
+    @property
+    def rescans(self) -> bool:
+        """Whether this is a look-around that may read far, again and again."""
+        return self.looks and self.long and any(g.repeated for g in (self, *self.around))
+
+
+def rescans(pattern: str) -> int:
+    """How many times over a text may be read again at each of its characters.
+
+    A look-around that succeeds within a repetition may read on to the end of the text each time,
+    and one within it again; an engine that counts backtracks sees nothing of it. (Negative ones
+    fail or make their body fail, and that counts.)
+    """
+    groups: list[_Group] = []
+    around: tuple[_Group, ...] = ()
+    for token in _GROUP_TOKEN.finditer(pattern):
+        if token["edge"] == "(":
+            groups.append(_Group(around, pattern.startswith(_LOOK, token.start())))
+            around += (groups[-1],)
+        elif token["edge"] and around:
+            around[-1].repeated = pattern[token.end() : token.end() + 1] in ("*", "+", "{")
+            around = around[:-1]
+        elif token["back"] or token["many"]:
+            for group in around:
+                group.long = True
+    return max((sum(g.rescans for g in (each, *each.around)) for each in groups), default=0)
 
 
 def respelled(pattern: str) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 from .errors import EnvelopeError
 
 _BLANK: Final = re.compile(rb"(?>\r\n|\r|\n)(?>\r\n|\r|\n)")
+_BOM: Final = b"\xef\xbb\xbf"
 _LINES: Final = re.compile(rb"\r\n|\r|\n")
 
 
@@ -52,14 +53,23 @@ class EventReader:
     def feed(self, data: bytes) -> list[Event]:
         """The events that are complete with these bytes."""
         self._pending += data
-        if self._first and len(self._pending) >= 3:
+        if self._first:
+            if len(self._pending) < len(_BOM) and _BOM.startswith(self._pending):
+                return []  # it may still become one
+            if self._pending.startswith(_BOM):
+                del self._pending[: len(_BOM)]
             self._first = False
-            if self._pending.startswith(b"\xef\xbb\xbf"):
-                del self._pending[:3]
+        return self._cut(last=False)
+
+    def finish(self) -> list[Event]:
+        """The event that only the end of the stream completes; the rest is no event."""
+        return self._cut(last=True)
+
+    def _cut(self, *, last: bool) -> list[Event]:
         found: list[Event] = []
         start = 0
         while (end := _BLANK.search(self._pending, max(start, self._searched))) is not None:
-            if end.end() == len(self._pending) and self._pending[-1:] == b"\r":
+            if not last and end.end() == len(self._pending) and self._pending[-1:] == b"\r":
                 break  # the line end may go on with "\n"
             found.append(read_event(bytes(self._pending[start : end.end()])))
             start = self._searched = end.end()

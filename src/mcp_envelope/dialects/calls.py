@@ -106,20 +106,23 @@ def read_repeated(reader: Reader, value: Mapping[str, Any], base: str = "") -> d
     return {"method": value["method"], "target": target}
 
 
-def write_call(writer: Writer, base: str = "") -> None:
-    """Put method, target, arguments and meta where :func:`read_call` finds them."""
+def write_call(writer: Writer, base: str = "", *, named: bool = True) -> None:
+    """Put method, target, arguments and meta where :func:`read_call` finds them.
+
+    Unless calls must be ``named``, what they are about may be left open.
+    """
     params = base + "/params"
     method = writer.get("method")
     writer.put(base + "/method", method, "method")
     arguments = writer.get("arguments")
     if method in _BY_NAME:
-        _write_target(writer, params + "/name")
+        _write_target(writer, params + "/name", named)
         if arguments is not None and not arguments.is_object:
             writer.inexact("arguments")  # MCP's arguments are an object; this is not
         else:
             writer.put(params + "/arguments", arguments, "arguments")
     elif method in _BY_URI:
-        _write_target(writer, params + "/uri")
+        _write_target(writer, params + "/uri", named)
         if arguments is not None:
             writer.inexact("arguments")  # nothing but the resource is asked for
     else:
@@ -131,9 +134,10 @@ def write_call(writer: Writer, base: str = "") -> None:
     writer.place(params + "/_meta", "meta")
 
 
-def _write_target(writer: Writer, pointer: str) -> None:
+def _write_target(writer: Writer, pointer: str, named: bool) -> None:
     """Write what a call is about. Strict JSON-RPC envelopes may leave that open, and stay so."""
-    if writer.at_home or writer.has_extra(pointer):
+    made_up = writer.is_trial and "target" in writer.message.filled
+    if writer.at_home or writer.has_extra(pointer) or not (named or made_up):
         writer.place(pointer, "target")
     else:
         writer.need(pointer, "target", "tool")
@@ -146,7 +150,7 @@ def read_result(reader: Reader, base: str, method: str | None) -> dict[str, Any]
     members: Mapping[str, Any] = found.value if found is not None and found.is_object else {}
     fields: dict[str, Any] = {"method": method, "meta": read_meta(reader, result + "/_meta")}
     accepted, waiting = _is_task(members), _is_waiting(members)
-    is_content = "structuredContent" in members or type(members.get("content")) is list
+    is_content = _is_content(members) and not reader.is_of_no_method
     if method in (None, TOOL_CALL) and not accepted and not waiting:
         if is_content:
             fields["method"] = TOOL_CALL
@@ -159,7 +163,8 @@ def read_result(reader: Reader, base: str, method: str | None) -> dict[str, Any]
     names = ("_meta",) if fields["meta"] is not None or result + "/_meta" == reader.place else ()
     fields["payload"] = reader.object_without_ours(result, "payload", *names)
     fields |= {"accepted": accepted, "waiting": waiting, "method": method or told_by(members)}
-    reader.mark("accepted", result + ("/task" if "task" in members else "/resultType"))
+    # Where all members of a result belong to the task, none of them is what a tool returned.
+    reader.mark("accepted", result + ("/task" if "task" in members else ""))
     reader.mark("waiting", result + "/resultType")
     return fields
 
@@ -220,6 +225,8 @@ def write_result(writer: Writer, base: str = "") -> None:
         writer.put(result, payload, "payload")
         writer.drop("accepted", "waiting") if unfinished else None
         writer.drop("method") if writer.get("method") == told_by(payload.value) else None
+        if not (writer.at_home or unfinished) and _is_content(payload.value):
+            writer.method_is_unknown()
     else:
         writer.drop("method")
         write_tool_payload(writer, result, payload)
@@ -255,6 +262,10 @@ def told_by(result: object) -> str | None:
     """The method whose result looks like this, where its members tell."""
     members = result if isinstance(result, dict) else {}
     return next((method for name, method in _TELLING.items() if name in members), None)
+
+
+def _is_content(value: Mapping[str, Any]) -> bool:
+    return "structuredContent" in value or type(value.get("content")) is list
 
 
 def _is_task(value: Mapping[str, Any]) -> bool:

@@ -41,8 +41,8 @@ class Draft:
     def set_extra(self, pointer: str, value: Document) -> bool:
         """Put something back where it stood; false if something else stands there now.
 
-        What stands there may be the same value in another spelling, which is replaced, or an
-        object of which some members were set already.
+        What stands there may be the same value in another spelling, which is replaced, an
+        object of which some members were set already, or an array that has more elements.
         """
         *path, last = steps_of(pointer)
         container = self._container(path)
@@ -51,6 +51,8 @@ class Draft:
         if last not in container or value == container[last]:
             container[last] = value
             return True
+        if isinstance(container[last], list) and type(value.value) is list:
+            return bool(container[last][: len(value)] == value.elements())
         if not value.is_object or not _is_object(container[last]):
             return False
         fits = True

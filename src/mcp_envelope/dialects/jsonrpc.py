@@ -93,7 +93,7 @@ class JsonRpc(SchemaDialect):
             writer.put("/jsonrpc", "2.0")
             writer.text_id("/id")
             writer.need("/method", "method", "method")
-            write_call(writer)
+            write_call(writer, named=False)
             writer.require("/params", {})
             return writer
         if isinstance(message, Failure):
@@ -122,11 +122,7 @@ def _names_mcp(params: Mapping[str, Any]) -> bool:
 
 def _read_result(reader: Reader, result: Any) -> Message:
     fields: dict[str, Any] = {"id": reader.value("/id", "id")}
-    is_tool = (
-        isinstance(result, dict)
-        and isinstance(result.get("tool"), str)
-        and isinstance(result.get("output"), dict)
-    )
+    is_tool = _is_tool_io(result) and not reader.is_of_no_method
     fields["meta"] = read_meta(reader, _RESULT_META)
     if not is_tool:
         names = ("_meta",) if fields["meta"] is not None or reader.place else ()
@@ -146,6 +142,14 @@ def _read_result(reader: Reader, result: Any) -> Message:
     return reader.message(Success, payload=output, **fields)
 
 
+def _is_tool_io(result: Any) -> bool:
+    return (
+        isinstance(result, dict)
+        and isinstance(result.get("tool"), str)
+        and isinstance(result.get("output"), dict)
+    )
+
+
 def _is_wrapped(output: Any) -> bool:
     """Whether an output is ``{"content": …}`` around a payload that is no object."""
     return list(output) == ["content"] and not isinstance(output["content"], dict)
@@ -159,6 +163,8 @@ def _write_result(writer: Writer, message: Success, *, is_tool: bool) -> None:
             writer.place(_RESULT_META, "meta")
         told = told_by(payload.value) if payload is not None else None
         writer.drop("method") if message.method == told else None
+        if not writer.at_home and payload is not None and _is_tool_io(payload.value):
+            writer.method_is_unknown()
         return
     writer.drop("method")
     writer.need("/result/tool", "target", "tool")

@@ -14,7 +14,7 @@ from . import mcp
 from .base import SchemaDialect
 from .calls import TOOL_CALL
 from .reader import Layout, Reader
-from .writer import Writer
+from .writer import PLACEHOLDERS, Writer
 
 PROTOCOL: Final = "mcpx/v0.1"
 _PAYLOAD: Final = "/payload"
@@ -168,7 +168,7 @@ def _read_frame(reader: Reader) -> dict[str, Any]:
 def _write_kind(writer: Writer, type: str) -> None:
     """Write the kind; an answer's says its method and target, unless that was made up."""
     message = writer.message
-    method, target = message.method, message.target
+    method, target = writer.get("method"), writer.get("target")
     own = writer.extra("/kind")
     if own is not None and (writer.at_home or _agrees(own.value, type, message)):
         writer.drop("method", "target")
@@ -176,7 +176,8 @@ def _write_kind(writer: Writer, type: str) -> None:
     try:
         kind = Kind(type, method or writer.option("method") or TOOL_CALL, target)
         if kind.is_short:
-            kind = Kind(type, str(kind.method), writer.option("tool") or "unknown")
+            named = writer.option("tool") or message.target or PLACEHOLDERS["tool"]
+            kind = Kind(type, str(kind.method), named)
     except EnvelopeError as error:
         raise ConversionError(f"no kind can say this: {error.message}", hint=error.hint) from None
     if not kind.takes_context:
@@ -191,6 +192,8 @@ def _write_kind(writer: Writer, type: str) -> None:
 def _agrees(own: object, type: str, message: Message) -> bool:
     """Whether a kind of the message's own says what the message does."""
     kind = _parsed(own) if isinstance(own, str) else None
-    if kind is None or kind.type != type or kind.method != message.method:
+    if kind is None or kind.type != type:
         return False
-    return kind.context in (None, message.target)
+    if message.method is None and type == "response":  # an error does not say what it answers
+        return kind.method == TOOL_CALL and kind.context is None
+    return kind.method == message.method and kind.context in (None, message.target)

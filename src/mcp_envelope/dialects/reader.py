@@ -129,6 +129,11 @@ class Reader:
         return self._carried.fields.get(field)
 
     @property
+    def is_of_no_method(self) -> bool:
+        """Whether it was carried along that nothing says what is answered here."""
+        return "method" in self._carried.fields and self._carried.fields["method"] is None
+
+    @property
     def verbatim(self) -> bool:
         """Whether the payload was marked as standing exactly as it is."""
         return self._carried.verbatim

@@ -130,7 +130,7 @@ class Tiered(SchemaDialect):
 def _write_capabilities(writer: Writer) -> None:
     own = writer.extra("/capabilities")
     names = own.elements() if own is not None else []
-    if own is not None and names and _MARK not in own:  # read leniently, never written so
+    if own is not None and _MARK not in own:  # read leniently, never written so
         writer.put("/capabilities", [*names, _MARK])
         writer.filled(f"/capabilities/{len(own)}")
     else:
@@ -148,10 +148,12 @@ def _write_fault(writer: Writer, message: Failure) -> None:
     writer.put("/error/error", said)
     writer.put("/error/error_code", written_code)
     writer.put(_DETAILS, details if details is not None else NULL)
-    code = None
-    if first.code is None:
+    # A tool's own word that is read here leniently is carried, but what is written is made up.
+    foreign = first.code not in codes.TABLE and first.code != written_code
+    if first.code is None or (ours and foreign):
         writer.filled("/error/error_code")
-    else:
+    code = None
+    if first.code is not None:
         code = codes.by_tiered(written_code) or written_code
     again = Fault(code=code, message=said, details=details)
     writer.read_back((again,))

@@ -72,6 +72,8 @@ class Writer:
         self._refused: Callable[[str], bool] = lambda pointer: False
         origin = message.origin
         self.at_home = origin is None or origin.dialect == namespaces[""]
+        #: Whether it is only tried whether a message is what was read (see contradictions.py).
+        self.is_trial = origin is not None and not origin.dialect
         self._made_up = frozenset() if self.at_home else message.filled
 
     # -- fields --------------------------------------------------------------------------
@@ -196,8 +198,8 @@ class Writer:
                 self.inexact("payload")
 
     def method_is_unknown(self) -> None:
-        """Carry along that the method is not known, for a dialect that implies one."""
-        self._method_unknown = True
+        """Carry along that the method is not known, where another would be taken for it."""
+        self._method_unknown = self.message.method is None
 
     def drop(self, *fields: str) -> None:
         """Say that a field needs no place, because the dialect implies it."""

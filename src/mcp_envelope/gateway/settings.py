@@ -37,7 +37,8 @@ class UpstreamSettings:
     """One upstream: either a ``command`` to start, or the ``url`` of a Streamable HTTP endpoint.
 
     ``env`` is added to the gateway's own environment, ``headers`` go with every request to
-    ``url``; both may hold secrets and are never shown. ``tools`` holds complete rules for
+    ``url``; both may hold secrets and are never shown, nor are the words of the command and the
+    query of the URL, for the same reason. ``tools`` holds complete rules for
     single tools, by the name that the upstream gives them; ``rules.concurrency`` bounds the
     upstream as a whole, that of a tool the tool. ``processes`` is the most children at once,
     ``idle`` the seconds after which an unused session's child is ended, ``grace`` those that a
@@ -45,11 +46,11 @@ class UpstreamSettings:
     """
 
     name: str
-    command: tuple[str, ...] = ()
-    url: str | None = None
-    env: Mapping[str, str] = field(default=_NOTHING, repr=False)
+    command: tuple[str, ...] = field(default=(), repr=False)
+    url: str | None = field(default=None, repr=False)
+    env: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
     cwd: str | None = None
-    headers: Mapping[str, str] = field(default=_NOTHING, repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
     processes: int = 64
     idle: float = 1800.0
     grace: float = 2.0
@@ -78,7 +79,7 @@ class Settings:
 
     upstreams: tuple[UpstreamSettings, ...]
     http: HttpSettings | None = None
-    ledger: str | None = None
+    ledger: str | None = field(default=None, repr=False)
     namespace: bool = True
     log_level: LogLevel = "info"
     max_request_bytes: int = 4 * 1024 * 1024

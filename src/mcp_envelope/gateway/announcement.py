@@ -1,0 +1,54 @@
+"""What is said on standard error when the gateway has started: what is served, checked, kept."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import PurePath
+
+from mcp_envelope import __version__
+
+from .settings import Rules, Settings, UpstreamSettings
+
+
+def announce(settings: Settings, record: str, door: str) -> None:
+    """Say on standard error what is served where, which checks are on, where the record is."""
+    print("\n".join(_lines(settings, record, door)), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _lines(settings: Settings, record: str, door: str) -> list[str]:
+    lines = [f"mcp-envelope {__version__}: MCP on {door}"]
+    if settings.path is not None:
+        lines.append(f"  settings  {settings.path}")
+    for each in settings.upstreams:
+        lines.append(f"  upstream  {each.name}: {_target(each)}")
+        lines.append(f"    checks  {_checks(each.rules)}")
+        if each.tools:
+            lines.append(f"            other rules for {', '.join(map(repr, each.tools))}")
+    lines.append(f"  record    {record}")
+    return lines
+
+
+def _target(settings: UpstreamSettings) -> str:
+    """Where an upstream is, without what might be a secret: arguments, user names, queries."""
+    if settings.url is not None:
+        return (
+            settings.url.partition("?")[0].rpartition("@")[2]
+            if "@" in settings.url
+            else (settings.url.partition("?")[0])
+        )
+    program = PurePath(settings.command[0]).name
+    plain = [word for word in settings.command[1:2] if not word.startswith("-")]
+    left = len(settings.command) - 1 - len(plain)
+    rest = f" (and {left} more argument{'s' if left > 1 else ''})" if left else ""
+    return " ".join([program, *plain]) + rest
+
+
+def _checks(rules: Rules) -> str:
+    parts = [f"input {rules.input}", f"output {rules.output}"]
+    parts.append(f"unknown tools {'refused' if rules.unknown_tools == 'refuse' else 'passed on'}")
+    parts.append("label in _meta" if rules.label == "meta" else "no label")
+    if rules.timeout:
+        parts.append(f"at most {rules.timeout:g} s a call")
+    if rules.concurrency:
+        parts.append(f"at most {rules.concurrency} calls at once")
+    return ", ".join(parts)

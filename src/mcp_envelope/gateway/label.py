@@ -1,0 +1,56 @@
+"""The facts about a call that ride in its result, under our key of ``_meta``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from mcp_envelope.core.frame import Frame
+from mcp_envelope.dialects import DIALECTS
+from mcp_envelope.pipeline.record import LABEL
+
+SCHEMA_VERSION: Final = "mcp.envelope.record.v0.1"
+#: Dialects whose answers a tool may return as its own result.
+_ENVELOPES: Final = ("provenance/0.1", "tiered/1.0", "tool/1.0", "jsonrpc/2.0")
+_LARGEST: Final = 1024 * 1024
+
+
+def label_of(frame: Frame, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The label of a result; it keeps the one that another gateway put there before."""
+    label: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **facts}
+    envelope = recognised(frame.value["result"])
+    if envelope is not None:
+        label["envelope"] = envelope
+    earlier = frame.meta.get(LABEL)
+    if earlier is not None and frame.result is not None:
+        label["upstream"] = frame.result.at(f"/_meta/{LABEL.replace('/', '~1')}")
+    return label
+
+
+def recognised(result: Mapping[str, Any]) -> str | None:
+    """The dialect of the envelope that a tool returned by itself, None if it did not."""
+    payload = result.get("structuredContent")
+    if payload is None:
+        payload = _sole_text(result.get("content"))
+    if not isinstance(payload, dict):
+        return None
+    for name in _ENVELOPES:
+        part = DIALECTS[name].detect(payload)
+        if part is not None and "request" not in part:
+            return name
+    return None
+
+
+def _sole_text(content: object) -> object:
+    """The JSON object that a result's only text block holds, if that is what it is."""
+    if not isinstance(content, list) or len(content) != 1 or not isinstance(content[0], dict):
+        return None
+    text = content[0].get("text")
+    if not isinstance(text, str) or not text.startswith("{") or len(text) > _LARGEST:
+        return None
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None

@@ -1,0 +1,89 @@
+"""An ASGI application on a port: uvicorn, without its signals, logs and banners."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final
+
+import uvicorn
+
+_BACKLOG: Final = 2048
+
+
+class ListenError(OSError):
+    """The port cannot be had."""
+
+
+class _Server(uvicorn.Server):
+    """A server whose signals are somebody else's, and that says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Listener:
+    """A port that is served. Made by :meth:`open`."""
+
+    def __init__(self, server: _Server, host: str, port: int) -> None:
+        self._server = server
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{port}"
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, app: Any, host: str, port: int) -> AsyncIterator[Listener]:
+        """Serve an ASGI application until the block ends. ListenError if the port is taken."""
+        bound = _bind(host, port)
+        config = uvicorn.Config(
+            app,
+            http="httptools",
+            loop="none",
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=1,
+        )
+        server = _Server(config)
+        serving = asyncio.create_task(server.serve(sockets=[bound]))
+        try:
+            await server.ready.wait()
+            yield cls(server, host, bound.getsockname()[1])
+        finally:
+            server.should_exit = True
+            await serving
+
+    def stop_accepting(self) -> None:
+        """Take no more connections; those that are there go on."""
+        for server in self._server.servers:
+            server.close()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+        bound.listen(_BACKLOG)
+    except OSError as error:
+        bound.close()
+        raise ListenError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    bound.setblocking(False)
+    return bound

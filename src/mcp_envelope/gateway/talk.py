@@ -1,0 +1,392 @@
+"""One client's conversation with one upstream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mcp_envelope.core import mcp_headers
+from mcp_envelope.core.document import Document
+from mcp_envelope.core.door import LEGACY, STATELESS, Answer, Outlet
+from mcp_envelope.core.errors import EnvelopeError
+from mcp_envelope.core.frame import Frame, FrameError, IdKey, frame_of, id_key
+from mcp_envelope.core.kind import Kind
+from mcp_envelope.core.link import Item, Link, Reply
+from mcp_envelope.pipeline.answers import failure
+from mcp_envelope.pipeline.call import TOOL_CALL, Answered, Call, Stages
+from mcp_envelope.pipeline.catalog import Catalog, Tool
+from mcp_envelope.pipeline.checks import check_input, check_output
+from mcp_envelope.pipeline.exchange import exchange
+from mcp_envelope.pipeline.record import malformed_facts
+
+from .common import Common, log
+from .label import label_of
+from .resumption import Parked, Resumed
+from .route import Route
+
+#: Ids of the gateway's own requests begin so.
+OWN: Final = "mcp-envelope/"
+_PREFIX: Final = "io.modelcontextprotocol/"
+_IDENTITY: Final = ("protocolVersion", "clientCapabilities", "clientInfo")
+_LIST: Final = "tools/list"
+_LIST_CHANGED: Final = "notifications/tools/list_changed"
+_CANCELLED: Final = "notifications/cancelled"
+#: How long an upstream may still answer what the client has cancelled.
+_GRACE: Final = 2.0
+#: How long the gateway's own questions may take.
+_PATIENCE: Final = 30.0
+
+
+class Talk:
+    """A conversation with one upstream, as a door's :class:`~mcp_envelope.core.door.Conversation`.
+
+    ``shared`` conversations serve many clients at once, whose ids may be the same; ``session``
+    is the id that the gateway made for it; ``relays`` as in the protocol.
+    """
+
+    def __init__(
+        self,
+        route: Route,
+        link: Link,
+        common: Common,
+        *,
+        door: str,
+        peer: str,
+        relays: bool = False,
+        shared: bool = False,
+        session: str | None = None,
+        catalog: Catalog | None = None,
+    ) -> None:
+        self.session = session
+        self.relays = relays
+        self.on_session: Callable[[str, Talk], None] | None = None
+        self.used = common.tick()
+        self._route = route
+        self._link = link
+        self._common = common
+        self._door = door
+        self._peer = peer
+        self._shared = shared
+        self._agreed = LEGACY
+        self._catalog = catalog or Catalog(common.checks, common.tick)
+        self._calls: dict[int, Call] = {}
+        self._parked: dict[IdKey, Parked] = {}
+        self._asked = 0
+        self._stages = self._make_stages()
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a client can take up a stream again that was closed before its answer."""
+        return self.relays and not self._shared
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is under way."""
+        return not self._calls
+
+    # -- what the door calls ---------------------------------------------------------------
+
+    async def handle(self, frame: Frame, head: Mapping[str, str], outlet: Outlet) -> None:
+        """Take one message all the way; the answer is given to the outlet before this returns."""
+        self.used = self._common.tick()
+        if frame.shape != "request":
+            await self._pass_on(frame, head, outlet)
+            return
+        call = self._call(frame, head, outlet)
+        self._calls[id(frame)] = call
+        try:
+            await exchange(call, self._stages)
+        finally:
+            del self._calls[id(frame)]
+            self.used = self._common.tick()
+
+    async def malformed(self, error: FrameError, size: int) -> Answer:
+        """Record bytes that are no message, and say what is wrong with them."""
+        return await record_malformed(
+            error, self._common, door=self._door, peer=self._peer, revision=self._agreed
+        )
+
+    async def listen(self, head: Mapping[str, str]) -> Reply:
+        """What belongs to no message of the client's, and answers to calls that were parked."""
+        self.used = self._common.tick()
+        reply = await self._link.listen(head)
+        return Resumed(reply, self._parked, self._noticed)
+
+    def gone(self, frame: Frame) -> None:
+        """The client does not read the answer to this message any more."""
+        call = self._calls.get(id(frame))
+        if call is not None and call.revision >= STATELESS:
+            _end(call)
+
+    async def close(self) -> None:
+        """The client has gone: end what is under way, then the link."""
+        tasks = [call.task for call in self._calls.values() if call.task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_GRACE)
+        await self._link.close()
+
+    # -- messages that are no calls ----------------------------------------------------------
+
+    async def _pass_on(self, frame: Frame, head: Mapping[str, str], outlet: Outlet) -> None:
+        """Hand on a notification, or the answer to a question of the upstream's."""
+        try:
+            if frame.method == _CANCELLED and not self._shared and self._withdraw(frame):
+                answer = Answer(status=202)
+            else:
+                reply = await self._link.send(frame, head)
+                answer = await _whole(reply)
+        except EnvelopeError as error:
+            log.warning("%s: a notification was not delivered: %s", self._route.name, error)
+            answer = failure(error, id=None, revision=self._revision(frame, head), request_id="")
+        await outlet.answer(answer)
+
+    def _withdraw(self, frame: Frame) -> bool:
+        """End the call that a notification cancels; True if the upstream never heard of it."""
+        wanted = frame.params.get("requestId")
+        if not isinstance(wanted, (str, int, float)) or isinstance(wanted, bool):
+            return False
+        for call in self._calls.values():
+            if call.frame.id is not None and id_key(call.frame.id) == id_key(wanted):
+                if not call.dispatched:
+                    _end(call)
+                    return True
+                call.ended = "CANCELLED"
+                asyncio.get_running_loop().call_later(_GRACE, _end_if_there, self._calls, call)
+        return False
+
+    # -- calls -------------------------------------------------------------------------------
+
+    def _call(self, frame: Frame, head: Mapping[str, str], outlet: Outlet) -> Call:
+        request_id = self._common.new_id()
+        return Call(
+            frame=frame,
+            sent=frame,
+            link=self._link,
+            outlet=outlet,
+            head=head,
+            kind=None,
+            revision=self._revision(frame, head),
+            door=self._door,
+            peer=self._peer,
+            request_id=request_id,
+            run_id=request_id,
+            began=self._common.tick(),
+            trace_id=trace_of(frame, head),
+            task=asyncio.current_task(),
+        )
+
+    def _revision(self, frame: Frame, head: Mapping[str, str]) -> str:
+        return frame.revision or head.get("mcp-protocol-version") or self._agreed
+
+    def _make_stages(self) -> Stages:
+        common, route = self._common, self._route
+        return Stages(
+            authorize=self._authorize,
+            find=self._find,
+            check_input=self._check_input,
+            check_output=self._check_output,
+            room=lambda call: route.room(_tool_of(call)) if call.is_recorded else None,
+            timeout=lambda call: route.rules(_tool_of(call)).timeout if call.is_recorded else 0.0,
+            retries=lambda call: route.rules(_tool_of(call)).retries,
+            resumed=self._resumed,
+            passing=lambda call, item: self._noticed(item),
+            learn=self._learn,
+            rename=lambda call, frame: frame,
+            label=lambda call, frame, facts: (
+                label_of(frame, facts) if route.rules(_tool_of(call)).label == "meta" else None
+            ),
+            ledger=common.ledger,
+            instance=common.instance,
+            now=common.now,
+            tick=common.tick,
+            report=_report,
+        )
+
+    def _authorize(self, call: Call) -> str | None:
+        """Say what the call is about; who may call what is decided by a later policy."""
+        if call.is_recorded:
+            call.kind = Kind.of_payload(call.frame.value)
+        if self._door == "http" and call.frame.revision is not None:
+            self._check_headers(call, None)
+        return None
+
+    def _check_headers(self, call: Call, schema: Any) -> None:
+        why = mcp_headers.mismatch(call.frame, call.head, schema)
+        if why is not None:
+            raise EnvelopeError(
+                why, code="HEADER_MISMATCH", hint="send headers that repeat what the body says"
+            )
+
+    async def _find(self, call: Call) -> None:
+        if call.frame.method != TOOL_CALL:
+            return
+        name = _tool_of(call) or ""
+        call.tool = await self._look_up(call, anew=False)
+        if call.tool is not None:
+            return
+        if not self._catalog.is_complete:
+            call.warn("the list of tools could not be had, so nothing was checked against it")
+        elif self._route.rules(name).unknown_tools == "refuse":
+            raise EnvelopeError(
+                f"there is no tool {name[:100]!r}",
+                code="TOOL_NOT_FOUND",
+                pointer="/params/name",
+                hint="tools/list names those that there are",
+            )
+        else:
+            call.warn("the tool is not in the server's list, so nothing was checked")
+
+    async def _look_up(self, call: Call, *, anew: bool = True) -> Tool | None:
+        name = _tool_of(call) or ""
+
+        async def fetch(cursor: str | None) -> Document:
+            return await self._ask_for_tools(call, cursor)
+
+        return await self._catalog.find(name, fetch, anew=anew)
+
+    async def _check_input(self, call: Call) -> None:
+        if call.tool is None:
+            return
+        if self._door == "http" and call.frame.revision is not None:
+            self._check_headers(call, call.tool.input_schema)
+        await check_input(call, self._route.rules(_tool_of(call)).input, self._look_up)
+
+    async def _check_output(self, call: Call, frame: Frame) -> None:
+        if call.tool is not None:
+            mode = self._route.rules(_tool_of(call)).output
+            await check_output(call, frame, mode, self._look_up)
+
+    def _learn(self, call: Call, answered: Answered) -> None:
+        frame = answered.item.frame if answered.item is not None else None
+        if frame is None or (result := frame.result) is None or not result.is_object:
+            return
+        if call.frame.method == "initialize":
+            agreed = result.value.get("protocolVersion")
+            self._agreed = agreed if isinstance(agreed, str) else self._agreed
+            named = answered.headers.get("mcp-session-id")
+            if named is not None and self.on_session is not None:
+                self.on_session(named, self)
+        elif call.frame.method == _LIST:
+            whole = "cursor" not in call.frame.params and "nextCursor" not in result.value
+            self._catalog.learn(result, whole=whole)
+
+    def _noticed(self, item: Item) -> None:
+        if item.frame is not None and item.frame.method == _LIST_CHANGED:
+            self._catalog.changed()
+
+    async def _resumed(self, call: Call) -> Item:
+        """Wait for an answer whose stream was closed, on a stream that the client opens next."""
+        parked = Parked()
+        key = id_key(call.frame.id if call.frame.id is not None else "")
+        self._parked[key] = parked
+        call.outlet = parked
+        try:
+            return await parked.arrival()
+        finally:
+            self._parked.pop(key, None)
+
+    # -- the gateway's own question -----------------------------------------------------------
+
+    async def _ask_for_tools(self, call: Call, cursor: str | None) -> Document:
+        """A page of tools/list, asked for in the caller's name: what it may see is what counts."""
+        self._asked += 1
+        params: dict[str, Any] = {} if cursor is None else {"cursor": cursor}
+        meta = {
+            _PREFIX + name: call.frame.meta[_PREFIX + name]
+            for name in _IDENTITY
+            if _PREFIX + name in call.frame.meta
+        }
+        if meta:
+            params["_meta"] = meta
+        own = f"{OWN}{self._common.instance}/{self._asked}"
+        frame = frame_of({"jsonrpc": "2.0", "id": own, "method": _LIST, "params": params})
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return await self._result_of(frame, _head_for_list(call.head))
+        except TimeoutError:
+            raise EnvelopeError(
+                "the upstream did not list its tools in time", code="UPSTREAM_UNAVAILABLE"
+            ) from None
+
+    async def _result_of(self, frame: Frame, head: Mapping[str, str]) -> Document:
+        reply = await self._link.send(frame, head)
+        async for item in reply:
+            self._noticed(item)
+            if item.frame is not None and item.frame.shape == "response":
+                if item.frame.result is not None:
+                    return item.frame.result
+                break
+        raise EnvelopeError("the upstream does not list its tools", code="UPSTREAM_UNAVAILABLE")
+
+
+async def record_malformed(
+    error: FrameError, common: Common, *, door: str, peer: str, revision: str = LEGACY
+) -> Answer:
+    """Record bytes that are no message, and say what is wrong with them."""
+    request_id = common.new_id()
+    facts = malformed_facts(
+        error,
+        door=door,
+        peer=peer,
+        request_id=request_id,
+        time=common.now(),
+        instance=common.instance,
+    )
+    try:
+        await common.ledger.append(facts)
+    except EnvelopeError as unwritten:
+        log.error("a malformed message could not be recorded: %s", unwritten)
+    return failure(error, id=error.id, revision=revision, request_id=request_id)
+
+
+def trace_of(frame: Frame, head: Mapping[str, str]) -> str | None:
+    """The trace that a message belongs to: its ``traceparent``, or that of the HTTP request."""
+    said = frame.meta.get("traceparent") or head.get("traceparent")
+    parts = said.split("-") if isinstance(said, str) else []
+    return parts[1] if len(parts) >= 4 and len(parts[1]) == 32 and parts[1].isalnum() else None
+
+
+def _tool_of(call: Call) -> str | None:
+    """The upstream's name for the tool that is called, None where no tool is."""
+    if call.sent.method != TOOL_CALL:
+        return None
+    name = call.sent.params.get("name")
+    return name if isinstance(name, str) else None
+
+
+def _head_for_list(head: Mapping[str, str]) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in head.items()
+        if name not in ("mcp-name", "last-event-id") and not name.startswith("mcp-param-")
+    }
+    if "mcp-method" in kept:
+        kept["mcp-method"] = _LIST
+    return kept
+
+
+def _end(call: Call) -> None:
+    call.ended = "CANCELLED"
+    if call.task is not None:
+        call.task.cancel()
+
+
+def _end_if_there(calls: Mapping[int, Call], call: Call) -> None:
+    if calls.get(id(call.frame)) is call:
+        _end(call)
+
+
+async def _whole(reply: Reply) -> Answer:
+    """What an upstream says to a message that wants no answer."""
+    said: Frame | None = None
+    async for item in reply:
+        said = item.frame if item.frame is not None else said
+    raw = said.raw if said is not None else None
+    return Answer(raw=raw, body=reply.body, status=reply.status, headers=reply.headers)
+
+
+def _report(call: Call, error: BaseException) -> None:
+    log.error("call %s (%s): %s", call.request_id, call.frame.method, error, exc_info=error)

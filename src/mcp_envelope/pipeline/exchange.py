@@ -1,0 +1,221 @@
+"""The way of a call: one function, straight through, the same for every door."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from mcp_envelope.core import spans
+from mcp_envelope.core.document import dump
+from mcp_envelope.core.door import Answer
+from mcp_envelope.core.entry import Receipt
+from mcp_envelope.core.errors import EnvelopeError
+from mcp_envelope.core.frame import Frame
+from mcp_envelope.core.link import Reply
+
+from .answers import failure, status_of
+from .call import Answered, Call, Stages
+from .checks import is_final
+from .record import LABEL, Record
+
+#: How long to wait before a call is sent again of which nothing had reached the upstream.
+_PAUSES: Final = (0.05, 0.2, 0.8)
+
+
+async def exchange(call: Call, stages: Stages) -> None:
+    """Take a request all the way to the upstream and its answer all the way back.
+
+    The ledger knows of it before the upstream does (``admitted``) and of its end before the
+    client does (``settled``); whatever stops it takes the same road back.
+    """
+    record = Record(call, stages)
+    try:
+        call.grant = stages.authorize(call)
+        await stages.find(call)
+        await stages.check_input(call)
+        answered = await _within_limits(call, record, stages)
+        stages.learn(call, answered)
+        frame = answered.item.frame if answered.item is not None else None
+        if frame is not None:
+            await stages.check_output(call, frame)
+        receipt = await _settle(record, answered, frame)
+        answer = _answer(call, answered, frame, record, receipt, stages)
+    except EnvelopeError as error:
+        answer = await _refused(call, record, error, stages)
+    except asyncio.CancelledError:
+        answer = await _interrupted(call, record, stages)
+    except Exception as error:  # noqa: BLE001 - the one catch-all: a call always ends in the record
+        stages.report(call, error)
+        why = EnvelopeError("something went wrong inside the gateway", code="INTERNAL_ERROR")
+        answer = await _refused(call, record, why, stages)
+    await call.outlet.answer(answer)
+
+
+async def _within_limits(call: Call, record: Record, stages: Stages) -> Answered:
+    room = stages.room(call)
+    if room is None:
+        return await _in_time(call, record, stages)
+    async with room:
+        return await _in_time(call, record, stages)
+
+
+async def _in_time(call: Call, record: Record, stages: Stages) -> Answered:
+    await record.admit()
+    seconds = stages.timeout(call)
+    if not seconds:
+        return await _dispatch(call, stages)
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await _dispatch(call, stages)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise EnvelopeError(
+            f"there was no answer within {seconds:g} s",
+            code="TIMEOUT",
+            hint="the tool may have acted all the same: look before you call it again",
+        ) from None
+
+
+async def _dispatch(call: Call, stages: Stages) -> Answered:
+    """Send the request, hand on what comes before its answer, and return that."""
+    reply = await _send(call, stages)
+    is_answered = False
+    try:
+        await call.outlet.begin(reply)
+        async for item in reply:
+            if item.frame is not None and item.frame.shape == "response":
+                is_answered = True
+                return Answered(reply.status, reply.headers, item)
+            stages.passing(call, item)
+            await call.outlet.item(item)
+        is_answered = not reply.streams
+        if is_answered:
+            return Answered(reply.status, reply.headers, None, reply.body)
+        if call.ended is not None:
+            raise EnvelopeError("the client wanted no answer any more", code=call.ended)
+        if await call.outlet.suspend():
+            item = await stages.resumed(call)
+            is_answered = True
+            return Answered(reply.status, reply.headers, item)
+    finally:
+        if not is_answered:
+            await reply.close()
+    raise EnvelopeError(
+        "the upstream closed the stream before it had answered",
+        code="OUTCOME_UNKNOWN",
+        hint="the tool may have acted all the same: look before you call it again",
+    )
+
+
+async def _send(call: Call, stages: Stages) -> Reply:
+    """Send the request; again, after a pause, if it is certain that nothing was sent."""
+    left = stages.retries(call)
+    for attempt in range(left + 1):
+        call.dispatched = True
+        try:
+            return await call.link.send(call.sent, call.head)
+        except EnvelopeError as error:
+            if error.code != "UPSTREAM_UNAVAILABLE":
+                raise
+            call.dispatched = False
+            wait = getattr(error, "retry_after", None) or 0.0
+            pause = max(_PAUSES[min(attempt, len(_PAUSES) - 1)], wait)
+            if attempt == left or pause > _PAUSES[-1]:
+                raise
+        await asyncio.sleep(pause)
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def _settle(record: Record, answered: Answered, frame: Frame | None) -> Receipt | None:
+    outcome = "ok"
+    if frame is None:
+        outcome = "EXECUTION_FAILED" if answered.status >= 300 else "ok"
+    elif "error" in frame.value or _is_error(frame):
+        outcome = "EXECUTION_FAILED"
+    return await _written(record, outcome, None, frame)
+
+
+async def _written(
+    record: Record, outcome: str, error: EnvelopeError | None, frame: Frame | None
+) -> Receipt | None:
+    """Write the last line. If that fails the tool may have acted, and nobody can prove it."""
+    was_admitted = record.admitted
+    try:
+        return await record.settle(outcome, error, frame)
+    except EnvelopeError as failed:
+        if not was_admitted:
+            raise
+        unknown = EnvelopeError(
+            f"the call was made, and its end could not be recorded: {failed.message}",
+            code="OUTCOME_UNKNOWN",
+            hint="the tool may have acted: look before you call it again",
+        )
+        raise unknown from failed
+
+
+def _answer(
+    call: Call,
+    answered: Answered,
+    frame: Frame | None,
+    record: Record,
+    receipt: Receipt | None,
+    stages: Stages,
+) -> Answer:
+    item = answered.item
+    if frame is None or item is None:
+        return Answer(body=answered.body, status=answered.status, headers=answered.headers)
+    raw = stages.rename(call, frame).raw
+    if (
+        receipt is not None
+        and is_final(frame)
+        and type(frame.value["result"].get("_meta", {})) is dict
+    ):
+        label = stages.label(call, frame, _label_facts(call, record, receipt))
+        if label is not None:
+            raw = spans.put(raw, ("result", "_meta", LABEL), dump(label))
+    status = answered.status if answered.headers else status_of(frame, call.revision)
+    return Answer(raw=raw, status=status, headers=answered.headers, event=item.event)
+
+
+def _label_facts(call: Call, record: Record, receipt: Receipt) -> dict[str, Any]:
+    return {
+        "kind": str(call.kind) if call.kind is not None else None,
+        "request_id": call.request_id,
+        "run_id": call.run_id,
+        "seq": receipt.seq,
+        "digest": f"sha256:{receipt.digest}",
+        "input": call.input.as_json() if call.input is not None else {"state": "absent"},
+        "output": record.output.as_json(),
+        "duration_ms": record.duration_ms,
+        "warnings": list(call.warnings),
+    }
+
+
+async def _refused(call: Call, record: Record, error: EnvelopeError, stages: Stages) -> Answer:
+    try:
+        await _written(record, error.code, error, None)
+    except EnvelopeError as unwritten:
+        if record.admitted:
+            error = unwritten
+        else:
+            stages.report(call, unwritten)  # refused all the same, and nothing was done
+    return failure(error, id=call.frame.id, revision=call.revision, request_id=call.request_id)
+
+
+async def _interrupted(call: Call, record: Record, stages: Stages) -> Answer:
+    """The task was cancelled: by the client (``call.ended`` says so), or because we stop."""
+    code = call.ended or ("OUTCOME_UNKNOWN" if call.dispatched else "CANCELLED")
+    why = "the client wanted no answer any more" if call.ended else "the gateway was stopped"
+    error = EnvelopeError(why, code=code)
+    answer = await asyncio.shield(_refused(call, record, error, stages))
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+    return answer
+
+
+def _is_error(frame: Frame) -> bool:
+    result = frame.value.get("result")
+    return isinstance(result, dict) and result.get("isError") is True

@@ -1,0 +1,241 @@
+"""The HTTP door: Streamable HTTP at ``/mcp`` as an ASGI application, and the probes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Final
+
+from mcp_envelope.core.document import dump
+from mcp_envelope.core.door import STATELESS, Answer, Conversation, Desk, RefusedError
+from mcp_envelope.core.errors import EnvelopeError
+from mcp_envelope.core.frame import Frame, FrameError, read_frame
+from mcp_envelope.core.strict import Limits
+
+from .http_answers import Gate, HttpOutlet, Send, send_answer, send_stream, send_text
+
+log = logging.getLogger("mcp_envelope.http")
+
+DOOR: Final = "http"
+#: Whoever comes over HTTP, as long as nobody has to say who he is.
+PEER: Final = "anonymous"
+_PATH: Final = "/mcp"
+#: Calls that take longer than this are watched for a client that goes away.
+_WATCH_AFTER: Final = 0.05
+_PING_EVERY: Final = 15.0
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+
+class HttpDoor:
+    """An ASGI application.
+
+    ``gate`` gives who may come in, ``is_ready`` says what is not ready yet, "" for nothing.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        gate: Callable[[], Gate],
+        limits: Limits,
+        *,
+        is_ready: Callable[[], str] = str,
+    ) -> None:
+        self._desk = desk
+        self._gate = gate
+        self._limits = limits
+        self._is_ready = is_ready
+        self._tasks: set[asyncio.Task[Any] | None] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        path, method = scope["path"], scope["method"]
+        if path == _PATH:
+            await self._mcp(method, scope, receive, send)
+        elif path == "/healthz":
+            await send_text(send, 200, "ok\n")
+        elif path == "/readyz":
+            missing = self._is_ready()
+            await send_text(send, 503 if missing else 200, f"{missing or 'ready'}\n")
+        else:
+            await send_text(send, 404, f"nothing is here; MCP is served at {_PATH}\n")
+
+    async def stop(self, patience: float) -> None:
+        """End what is under way: calls are answered as lost, streams are closed."""
+        tasks = {task for task in self._tasks if task is not None}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=patience)
+
+    async def _mcp(self, method: str, scope: Scope, receive: Receive, send: Send) -> None:
+        head = _head_of(scope)
+        refusal = self._gate().refusal(head)
+        if refusal is not None:
+            await send_answer(send, _error(-32600, refusal, status=403))
+            return
+        serve = {"POST": self._post, "GET": self._get, "DELETE": self._delete}.get(method)
+        stateless = head.get("mcp-protocol-version", "") >= STATELESS
+        if serve is None or (stateless and method != "POST"):
+            allowed = "POST" if stateless else "GET, POST, DELETE"
+            await send_text(send, 405, f"use {allowed}\n", {"allow": allowed})
+            return
+        task = asyncio.current_task()
+        self._tasks.add(task)
+        try:
+            await serve(head, receive, send)
+        except RefusedError as refused:
+            await send_answer(send, refused.answer)
+        finally:
+            self._tasks.discard(task)
+
+    # -- messages ----------------------------------------------------------------------------
+
+    async def _post(self, head: Mapping[str, str], receive: Receive, send: Send) -> None:
+        body = await self._body(head, receive)
+        if body is None:
+            await self._too_large(send)
+            return
+        if not head.get("content-type", "").lower().startswith("application/json"):
+            await send_answer(send, _error(-32600, "content-type must be application/json", 415))
+            return
+        try:
+            frame = read_frame(body, limits=self._limits, size=self._limits.request)
+        except FrameError as error:
+            answer = await self._desk.malformed(error, len(body), door=DOOR, peer=PEER)
+            await send_answer(send, answer)
+            return
+        conversation = await self._desk.converse(frame, head, door=DOOR, peer=PEER)
+        accept = head.get("accept", "*/*")
+        if not conversation.relays and not _accepts_both(accept):
+            message = "accept must allow application/json and text/event-stream"
+            await send_answer(send, _error(-32600, message, 406, frame))
+            return
+        extra = {}
+        if conversation.session is not None and frame.method == "initialize":
+            extra["mcp-session-id"] = conversation.session
+        outlet = HttpOutlet(send, conversation.relays, conversation.resumable, extra)
+        await _watched(frame, head, conversation, outlet, receive)
+
+    async def _body(self, head: Mapping[str, str], receive: Receive) -> bytes | None:
+        """The body; None if it is too large, and then the rest is not read."""
+        most = self._limits.request
+        declared = head.get("content-length", "")
+        if declared.isdigit() and int(declared) > most:
+            return None
+        message = await receive()
+        body: bytes = message.get("body", b"")
+        if not message.get("more_body", False):
+            return body if len(body) <= most else None
+        parts = [body]
+        size = len(body)
+        while message.get("more_body", False):
+            message = await receive()
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > most:
+                return None
+        return b"".join(parts)
+
+    async def _too_large(self, send: Send) -> None:
+        most = self._limits.request
+        why = EnvelopeError(f"the message has more than {most:,} bytes", code="TOO_LARGE")
+        answer = await self._desk.malformed(FrameError(why), most, door=DOOR, peer=PEER)
+        await send_answer(send, Answer(raw=answer.raw, status=413, headers={"connection": "close"}))
+
+    # -- streams and sessions ------------------------------------------------------------------
+
+    async def _get(self, head: Mapping[str, str], receive: Receive, send: Send) -> None:
+        if "text/event-stream" not in head.get("accept", ""):
+            await send_answer(send, _error(-32600, "accept must allow text/event-stream", 406))
+            return
+        conversation = await self._desk.converse(None, head, door=DOOR, peer=PEER)
+        reply = await conversation.listen(head)
+        if reply.streams is False or reply.status >= 300:
+            await send_answer(
+                send, Answer(body=reply.body, status=reply.status, headers=reply.headers)
+            )
+            await reply.close()
+            return
+        streaming = asyncio.create_task(send_stream(send, reply, _PING_EVERY))
+        leaving = asyncio.create_task(_gone(receive))
+        try:
+            await asyncio.wait({streaming, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+            streaming.cancel()
+            await asyncio.wait({streaming, leaving})
+            await reply.close()
+            if not streaming.cancelled() and (error := streaming.exception()) is not None:
+                log.info("a stream ended: %s", error)
+
+    async def _delete(self, head: Mapping[str, str], receive: Receive, send: Send) -> None:
+        await send_answer(send, await self._desk.end(head, door=DOOR, peer=PEER))
+
+
+async def _watched(
+    frame: Frame,
+    head: Mapping[str, str],
+    conversation: Conversation,
+    outlet: HttpOutlet,
+    receive: Receive,
+) -> None:
+    """Take a message all the way, with an eye on whether its client is still there."""
+    watching: list[asyncio.Task[None]] = []
+
+    def watch() -> None:
+        watching.append(asyncio.ensure_future(_watch(frame, conversation, outlet, receive)))
+
+    timer = asyncio.get_running_loop().call_later(_WATCH_AFTER, watch)
+    try:
+        await conversation.handle(frame, head, outlet)
+    finally:
+        timer.cancel()
+        for task in watching:
+            task.cancel()
+
+
+async def _watch(
+    frame: Frame, conversation: Conversation, outlet: HttpOutlet, receive: Receive
+) -> None:
+    while True:
+        try:
+            async with asyncio.timeout(_PING_EVERY):
+                await _gone(receive)
+        except TimeoutError:
+            await outlet.ping()
+            continue
+        outlet.is_gone = True
+        conversation.gone(frame)
+        return
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _head_of(scope: Scope) -> dict[str, str]:
+    """The headers, in lower case; those that were sent twice are joined, as RFC 9110 has it."""
+    head: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key, text = name.decode("latin-1"), value.decode("latin-1")
+        head[key] = f"{head[key]}, {text}" if key in head else text
+    return head
+
+
+def _accepts_both(accept: str) -> bool:
+    if "*/*" in accept:
+        return True
+    json = "application/json" in accept or "application/*" in accept
+    return json and ("text/event-stream" in accept or "text/*" in accept)
+
+
+def _error(code: int, message: str, status: int, frame: Frame | None = None) -> Answer:
+    id = frame.id if frame is not None and frame.shape == "request" else None
+    error = {"code": code, "message": message}
+    return Answer(raw=dump({"jsonrpc": "2.0", "id": id, "error": error}), status=status)

@@ -1,0 +1,1 @@
+"""Servers that the gateway stands in front of, each behind the same few methods."""

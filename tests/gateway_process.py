@@ -29,7 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 20.0
 GRACE = 5.0
-_MARK = "MCP_ENVELOPE_TEST_MARK"
+MARK = "TESTED_GATEWAY"  # no MCP_ENVELOPE_…, which would have to be a setting
 
 
 class GatewayError(AssertionError):
@@ -116,7 +116,7 @@ def gateway(
     """
     port = port or free_port()
     mark = uuid.uuid4().hex
-    around = {**os.environ, **(environment or {}), _MARK: mark}
+    around = {**os.environ, **(environment or {}), MARK: mark}
     line = command("--http", f"127.0.0.1:{port}", *words)
     with tempfile.TemporaryDirectory() as folder:
         said = Path(folder) / "stderr"
@@ -160,7 +160,7 @@ def descendants(pid: int) -> set[int]:
 
 def marked(mark: str) -> set[int]:
     """The living processes that have inherited this mark, orphans too."""
-    wanted = f"{_MARK}={mark}".encode()
+    wanted = f"{MARK}={mark}".encode()
     found = set()
     for pid in _pids():
         with contextlib.suppress(OSError):

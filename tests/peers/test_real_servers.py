@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from tests.conformance.servers import announced
-from tests.gateway_process import command, free_port, gateway, marked
+from tests.gateway_process import MARK, command, free_port, gateway, marked
 
 from . import places
 from .cast import LEGACY, PEERS, World, furnish, site
@@ -66,7 +66,7 @@ def directly(name: str, era: str, world: World) -> Json:
 
 def wrapped(*words: str, mark: str = "") -> Any:
     """A transport to a server behind a gateway with a stdio door."""
-    return over_stdio(command(*words), {"MCP_ENVELOPE_TEST_MARK": mark} if mark else None)
+    return over_stdio(command(*words), {MARK: mark} if mark else None)
 
 
 @pytest.mark.parametrize("name,era", PAIRS)

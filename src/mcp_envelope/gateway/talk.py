@@ -20,7 +20,7 @@ from mcp_envelope.pipeline.checks import check_input, check_output
 from mcp_envelope.pipeline.exchange import exchange
 
 from .common import Common, log
-from .label import label_of
+from .label import OFF, advertised, label_of, wanted_mode
 from .malformed import record_malformed
 from .resumption import Parked, Resumed
 from .route import Route
@@ -29,6 +29,7 @@ from .route import Route
 OWN: Final = "mcp-envelope/"
 _PREFIX: Final = "io.modelcontextprotocol/"
 _IDENTITY: Final = ("protocolVersion", "clientCapabilities", "clientInfo")
+_HANDSHAKES: Final = ("initialize", "server/discover")
 _LIST: Final = "tools/list"
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 _CANCELLED: Final = "notifications/cancelled"
@@ -70,6 +71,7 @@ class Talk:
         self._peer = peer
         self._shared = shared
         self._agreed = LEGACY
+        self._mode: str | None = None
         self._catalog = catalog or Catalog(common.checks, common.tick)
         self._calls: dict[int, Call] = {}
         self._parked: dict[IdKey, Parked] = {}
@@ -211,10 +213,8 @@ class Talk:
             resumed=self._resumed,
             passing=lambda call, item: self._noticed(item),
             learn=self._learn,
-            rename=lambda call, frame: frame,
-            label=lambda call, frame, facts: (
-                label_of(frame, facts) if route.rules(_tool_of(call)).label == "meta" else None
-            ),
+            rename=self._shown,
+            label=self._label,
             ledger=common.ledger,
             instance=common.instance,
             now=common.now,
@@ -285,6 +285,7 @@ class Talk:
         if self.on_result is not None:
             self.on_result(result.value)
         if call.frame.method == "initialize":
+            self._mode = wanted_mode(call.frame.params.get("capabilities"))
             agreed = result.value.get("protocolVersion")
             self._agreed = agreed if isinstance(agreed, str) else self._agreed
             named = answered.headers.get("mcp-session-id")
@@ -293,6 +294,19 @@ class Talk:
         elif call.frame.method == _LIST:
             whole = "cursor" not in call.frame.params and "nextCursor" not in result.value
             self._catalog.learn(result, whole=whole)
+
+    def _shown(self, call: Call, frame: Frame) -> Frame:
+        if call.frame.method in _HANDSHAKES and self._route.rules().label != OFF:
+            return advertised(frame, stateless=call.frame.revision is not None)
+        return frame
+
+    def _label(
+        self, call: Call, frame: Frame, facts: Mapping[str, Any]
+    ) -> Mapping[str, Any] | None:
+        mode = wanted_mode(call.frame.meta.get(f"{_PREFIX}clientCapabilities"))
+        if OFF in (mode or self._mode, self._route.rules(_tool_of(call)).label):
+            return None
+        return label_of(frame, facts)
 
     def _noticed(self, item: Item) -> None:
         if item.frame is not None and item.frame.method == _LIST_CHANGED:

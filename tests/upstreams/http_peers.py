@@ -35,6 +35,15 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(bounded())
 
 
+async def eventually(holds: Callable[[], bool]) -> None:
+    """Wait for something that nobody announces."""
+    for _ in range(2_000):
+        if holds():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it does not come to hold")
+
+
 @dataclass
 class Asked:
     """A request as the scripted server read it; ``number`` counts them over all connections."""
@@ -48,8 +57,8 @@ class Asked:
 
     @property
     def json(self) -> dict[str, Any]:
-        """The body's value."""
-        found: dict[str, Any] = json.loads(self.body)
+        """The body's value; an empty one where there is no body."""
+        found: dict[str, Any] = json.loads(self.body or b"{}")
         return found
 
 

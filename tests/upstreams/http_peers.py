@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import uvicorn
+import uvloop
 from mcp.server.mcpserver import Context, MCPServer
 
 from mcp_envelope.core.frame import Frame, frame_of
@@ -25,14 +26,21 @@ REVISION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 
-def run(work: Coroutine[Any, Any, None]) -> None:
+LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "asyncio": asyncio.new_event_loop,
+    "uvloop": uvloop.new_event_loop,
+}
+
+
+def run(work: Coroutine[Any, Any, None], loop: str = "asyncio") -> None:
     """Run a test's coroutine, not for ever."""
 
     async def bounded() -> None:
         async with asyncio.timeout(PATIENCE):
             await work
 
-    asyncio.run(bounded())
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(bounded())
 
 
 async def eventually(holds: Callable[[], bool]) -> None:
@@ -128,10 +136,10 @@ class Scripted:
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
-            self.open -= 1
             writer.close()
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
+            self.open -= 1
             await self._tell()
 
     async def _read(self, reader: asyncio.StreamReader, connection: int) -> Asked | None:

@@ -179,7 +179,7 @@ def test_a_modern_cancellation_closes_the_stream(begun: bool) -> None:
             task = asyncio.create_task(frames(link, call))
             await server.until(lambda: len(server.asked) == 1)
             if begun:
-                await eventually(lambda: bool(link._open["1" != "", "7"][0].status))
+                await eventually(lambda: bool(link._open[True, "7"][0].status))
             await frames(link, note("notifications/cancelled", requestId=7))
             assert not task.done()
             await frames(link, note("notifications/cancelled", requestId="7"))

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
+from tests.upstreams import http_peers
 from tests.upstreams.http_peers import (
     INITIALIZE,
+    LOOPS,
     Asked,
     Script,
     Talk,
@@ -18,7 +22,6 @@ from tests.upstreams.http_peers import (
     note,
     request,
     result,
-    run,
     scripted,
     stream,
 )
@@ -27,10 +30,22 @@ from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import read_frame
 from mcp_envelope.upstreams.http import HttpUpstream
 
+LOOP = "asyncio"
 CALL = request("tools/call", name="t")
 MODERN = {"mcp-protocol-version": "2026-07-28"}
 LEGACY = {"mcp-protocol-version": "2025-11-25", "mcp-session-id": "s1"}
 PROGRESS = json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}})
+
+
+@pytest.fixture(autouse=True, params=LOOPS)
+def _loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything here holds on both event loops."""
+    monkeypatch.setitem(globals(), "LOOP", request.param)
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run it on the loop of this round."""
+    http_peers.run(work, LOOP)
 
 
 def writes(*parts: bytes, last: bool = False) -> Script:

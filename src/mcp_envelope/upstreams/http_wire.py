@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import select
 from collections import deque
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 import httptools
 
@@ -220,8 +220,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is open."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - it is by create_connection
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass of it
         place = transport.get_extra_info("socket")
         if place is not None:
             self._poll = select.poll()

@@ -13,7 +13,7 @@ from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, IdKey, id_key
 from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.link import Item, Link, Reply
-from mcp_envelope.pipeline.answers import failure
+from mcp_envelope.pipeline.answers import MissingMetaError, failure
 from mcp_envelope.pipeline.call import Answered, Call, Stages
 from mcp_envelope.pipeline.checks import check_input, check_output, is_final
 from mcp_envelope.pipeline.exchange import exchange
@@ -28,6 +28,7 @@ from .route import Route
 from .tasks import Tasks
 
 _PREFIX: Final = "io.modelcontextprotocol/"
+_REQUIRED: Final = ("protocolVersion", "clientCapabilities")
 _HANDSHAKES: Final = ("initialize", "server/discover")
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 _CANCELLED: Final = "notifications/cancelled"
@@ -223,8 +224,11 @@ class Talk:
             call.kind = Kind.of_payload(call.frame.value)
         if call.flaw is not None:
             raise call.flaw
-        if self._door == "http" and call.frame.revision is not None:
-            self._check_headers(call, None)
+        if self._door == "http" and call.revision >= STATELESS:
+            if not self.relays:
+                _check_identity(call.frame)
+            if call.frame.revision is not None:
+                self._check_headers(call, None)
         return None
 
     def _check_headers(self, call: Call, schema: Any) -> None:
@@ -237,9 +241,18 @@ class Talk:
     async def _check_input(self, call: Call) -> None:
         if call.tool is None:
             return
-        if self._door == "http" and call.frame.revision is not None:
-            self._check_headers(call, call.tool.input_schema)
+        if call.tool.names_headers and call.revision >= STATELESS:
+            self._check_params(call, call.tool.input_schema)
         await check_input(call, self._route.rules(tool_of(call)).input, self._tools.again)
+
+    def _check_params(self, call: Call, schema: object) -> None:
+        """Hold the headers that repeat arguments against these, or make them for the upstream."""
+        if self._door == "http":
+            self._check_headers(call, schema)
+        if not self.relays:
+            arguments = call.sent.params.get("arguments")
+            if isinstance(arguments, dict):
+                call.head = {**call.head, **mcp_headers.param_headers(schema, arguments)}
 
     async def _check_output(self, call: Call, frame: Frame) -> None:
         if call.tool is not None:
@@ -309,6 +322,13 @@ class Talk:
             return await parked.arrival()
         finally:
             self._parked.pop(key, None)
+
+
+def _check_identity(frame: Frame) -> None:
+    """Each request of a stateless client says who it is: no upstream behind us might ask."""
+    missing = [name for name in _REQUIRED if _PREFIX + name not in frame.meta]
+    if missing:
+        raise MissingMetaError(_PREFIX + missing[0])
 
 
 def trace_of(frame: Frame, head: Mapping[str, str]) -> str | None:

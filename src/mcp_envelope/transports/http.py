@@ -223,7 +223,7 @@ def _head_of(scope: Scope) -> dict[str, str]:
     """The headers, in lower case; those that were sent twice are joined, as RFC 9110 has it."""
     head: dict[str, str] = {}
     for name, value in scope["headers"]:
-        key, text = name.decode("latin-1"), value.decode("latin-1")
+        key, text = name.decode("latin-1"), value.decode("latin-1").strip(" \t")
         head[key] = f"{head[key]}, {text}" if key in head else text
     return head
 

@@ -11,6 +11,7 @@ from mcp_envelope.core.document import Document
 from mcp_envelope.core.door import LEGACY, STATELESS, Answer, Outlet
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, IdKey, id_key
+from mcp_envelope.core.hops import hello
 from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.link import Item, Link, Reply
 from mcp_envelope.pipeline.answers import MissingMetaError, failure
@@ -20,7 +21,7 @@ from mcp_envelope.pipeline.exchange import exchange
 from mcp_envelope.pipeline.record import LABEL
 
 from .common import Common, log
-from .label import OFF, advertised, label_of, wanted_mode
+from .label import OFF, advertised, is_gateway, label_of, wanted_mode
 from .lookup import LIST, Lookup, tool_of
 from .malformed import record_malformed
 from .resumption import Parked, Resumed
@@ -68,6 +69,7 @@ class Talk:
         self._shared = shared
         self._agreed = LEGACY
         self._mode: str | None = None
+        self._hello: asyncio.Future[Reply] | None = None
         self._tools = Lookup(route, link, common, self._noticed)
         self._tasks = Tasks()
         self._calls: dict[int, Call] = {}
@@ -269,6 +271,8 @@ class Talk:
             self._mode = wanted_mode(call.frame.params.get("capabilities"))
             agreed = result.value.get("protocolVersion")
             self._agreed = agreed if isinstance(agreed, str) else self._agreed
+            if self.session is not None and is_gateway(result.value):
+                self._hello = asyncio.ensure_future(self._link.send(hello(), {}))
             named = answered.headers.get("mcp-session-id")
             if named is not None and self.on_session is not None:
                 self.on_session(named, self)

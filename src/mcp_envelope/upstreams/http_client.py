@@ -15,6 +15,7 @@ from mcp_envelope.core.document import Limits
 from mcp_envelope.core.door import STATELESS
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, IdKey, id_key
+from mcp_envelope.core.hops import suspended
 from mcp_envelope.core.link import Item
 from mcp_envelope.core.mcp_headers import PARAM, standard_headers
 
@@ -33,7 +34,8 @@ class ClientLink:
     """A conversation that looks after itself; see :class:`~mcp_envelope.core.link.Link`.
 
     Of the ``head`` that is given to its methods only ``mcp-param-*`` are looked at: these can be
-    made only by who knows the tool's schema. Of a request that is cancelled while ``send`` waits the upstream is told.
+    made only by who knows the tool's schema. Of a request that is cancelled while ``send`` waits
+    the upstream is told.
     """
 
     def __init__(
@@ -261,6 +263,8 @@ class ClientReply(HttpReply):
                     f"the upstream at {self._shown} closed the stream before it answered"
                 )
             self.ended = False
+            if self._frame is not None and self._frame.id is not None:
+                self._items.append(Item(suspended(self._frame.id)))
             await self._resume(self._last)
         except EnvelopeError:
             self._stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -278,3 +279,44 @@ def test_a_long_line_ends_its_call_only(run: Run) -> None:
             assert len((await ask(opened, 2, "big", size=190_000))["text"]) == 190_000
 
     run(work())
+
+
+def test_a_wrapper_that_waits_is_ended_with_what_it_started(run: Run) -> None:
+    """Where the command is a shell around the server, the server ends too."""
+
+    async def work() -> None:
+        command = " ".join(PEER) + "; exit 6"
+        async with upstream("sh", "-c", command, grace=0.5) as made:
+            opened = await made.connect(stateless=False)
+            pid = (await ask(opened, 1, "echo"))["pid"]
+            with pytest.raises(EnvelopeError, match="exit code 6"):
+                await ask(opened, 2, "die", code=1)
+            again = (await ask(opened, 3, "echo"))["pid"]
+            await ask(opened, 4, "stubborn")
+        assert await ended(pid)
+        assert await ended(again)
+
+    run(work())
+
+
+@pytest.mark.parametrize("hard", [True, False])
+def test_children_of_a_gateway_that_is_killed(hard: bool) -> None:
+    """A child ends with its input when the gateway has no time left to end it."""
+    code = (
+        "import asyncio, sys\n"
+        "from mcp_envelope.upstreams.stdio import StdioUpstream\n"
+        "from tests.upstreams.peers import PEER, ask\n"
+        "async def main():\n"
+        "    opened = await StdioUpstream('p', PEER).connect(stateless=False)\n"
+        "    print((await ask(opened, 1, 'echo'))['pid'], flush=True)\n"
+        "    await asyncio.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    root = Path(__file__).resolve().parent.parent.parent
+    made = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=root,
+        env={**os.environ, "PYTHONPATH": f"{root}/src:{root}"})  # fmt: skip
+    assert made.stdout is not None
+    with made:
+        pid = int(made.stdout.readline())
+        made.send_signal(signal.SIGKILL if hard else signal.SIGTERM)
+    assert asyncio.run(ended(pid))

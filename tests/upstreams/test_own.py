@@ -358,6 +358,33 @@ def test_a_restart_that_is_refused(run: Run, tmp_path: Path) -> None:
     run(work())
 
 
+def test_closing_while_it_starts_again(run: Run, tmp_path: Path) -> None:
+    """Whoever waits for a child that never answers is told when the conversation is closed."""
+    code = (
+        "import json, os, sys, time\n"
+        "if os.path.exists(sys.argv[1]): time.sleep(60)\n"
+        "open(sys.argv[1], 'w').close()\n"
+        "for line in sys.stdin:\n"
+        "    m = json.loads(line)\n"
+        "    if m['method'] == 'die': os._exit(1)\n"
+        "    print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': {}}), flush=True)\n"
+    )
+
+    async def work() -> None:
+        place = str(tmp_path / uuid4().hex)
+        async with upstream(sys.executable, "-S", "-c", code, place, grace=0.2) as made:
+            opened = await made.connect(stateless=False)
+            await ask(opened, 0, "initialize")
+            await _crash(opened)
+            asks = [asyncio.create_task(ask(opened, i, "echo")) for i in range(3)]
+            await asyncio.sleep(0.1)
+        for failed in await asyncio.gather(*asks, return_exceptions=True):
+            assert isinstance(failed, EnvelopeError)
+            assert failed.code == "UPSTREAM_UNAVAILABLE"
+
+    run(work())
+
+
 def test_many_at_once(run: Run) -> None:
     """200 requests over four conversations, with interleaved progress: all is where it belongs."""
 

@@ -189,6 +189,37 @@ def test_whoever_waits_its_turn_may_give_up(run: Run) -> None:
     run(work())
 
 
+def test_a_crash_gives_others_their_turn(run: Run) -> None:
+    """Who waits for a child that crashes goes on with the next one."""
+
+    async def work() -> None:
+        async with link(stateless=True, processes=1) as opened:
+            hung = await opened.send(request(1, "hang", _LOGS), {})
+            turn = asyncio.create_task(opened.send(request(2, "echo", _LOGS), {}))
+            dying = await opened.send(request(3, "die", code=9), {})
+            for reply in (hung, dying):
+                with pytest.raises(EnvelopeError, match="exit code 9"):
+                    await values(reply)
+            assert len(await values(await turn)) == 1
+
+    run(work())
+
+
+def test_closing_ends_the_waiting(run: Run) -> None:
+    """Who still waits its turn when the upstream is closed is told so."""
+
+    async def work() -> None:
+        async with upstream(processes=1) as made:
+            opened = await made.connect(stateless=True)
+            await opened.send(request(1, "hang", _LOGS), {})
+            turn = asyncio.create_task(opened.send(request(2, "echo", _LOGS), {}))
+            await asyncio.sleep(0)
+        with pytest.raises(EnvelopeError, match="closed"):
+            await turn
+
+    run(work())
+
+
 def test_what_is_nobodys_is_dropped(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     """It is never shown to a client that it may not be meant for; questions are refused."""
     stray = [

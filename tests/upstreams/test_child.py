@@ -18,7 +18,7 @@ from tests.upstreams.peers import PEER, ask, ended, following, link, request, up
 from mcp_envelope.core.errors import EnvelopeError, UsageError
 from mcp_envelope.core.link import Upstream
 from mcp_envelope.core.strict import Limits
-from mcp_envelope.upstreams import upstream_class
+from mcp_envelope.upstreams import backoff, upstream_class
 from mcp_envelope.upstreams.backoff import UnavailableError
 from mcp_envelope.upstreams.stdio import StdioUpstream
 
@@ -113,8 +113,9 @@ def test_a_crash_under_a_call_leaves_its_outcome_unknown(run: Run, stateless: bo
     run(work())
 
 
-def test_starts_are_spaced(run: Run) -> None:
+def test_starts_are_spaced(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second start follows at once, a third has to wait, and it is said how long."""
+    monkeypatch.setattr(backoff, "_FIRST", 1.0)  # a busy machine takes its time
 
     async def work() -> None:
         async with link() as opened:
@@ -122,12 +123,12 @@ def test_starts_are_spaced(run: Run) -> None:
                 with pytest.raises(EnvelopeError, match="exit code 1"):
                     await ask(opened, 1, "die", code=1)
             began = time.monotonic()
-            with pytest.raises(UnavailableError, match=r"retry after 0\.") as caught:
+            with pytest.raises(UnavailableError, match="retry after ") as caught:
                 await opened.send(request(1, "echo"), {})
             wait = caught.value.retry_after
             assert wait is not None
-            assert 0 < wait <= 0.25
-            assert time.monotonic() - began < 0.2
+            assert 0 < wait <= 1.0
+            assert time.monotonic() - began < 0.5
             await asyncio.sleep(wait)
             assert (await ask(opened, 2, "echo"))["pid"]
 
@@ -143,7 +144,7 @@ def test_what_does_not_end_is_made_to(run: Run) -> None:
             await ask(opened, 1, "stubborn")
             pids = await ask(opened, 2, "grandchild")
             began = time.monotonic()
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 3
         assert await ended(pids["pid"])
         assert await ended(pids["grandchild"])
 
@@ -210,7 +211,7 @@ def test_a_deaf_child_stops_the_writing(run: Run) -> None:
                 await asyncio.sleep(0)
             assert 3 < sent < 20
             began = time.monotonic()
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 3
         with pytest.raises(UnavailableError):
             await waiting
 

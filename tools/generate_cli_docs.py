@@ -84,8 +84,8 @@ def _reference(name: str) -> str:
         rows = [f"| [`{verb}`](#{verb}) | {purpose} |" for verb, purpose in VERBS.items()]
         return "\n".join(["| verb | does |", "|---|---|", *rows])
     made = parser(name)
-    usage = " ".join([made.prog, *map(form, made.declared)])
-    rows = [f"| `{spelling(a)}` | {_cell(a.help or '')} |" for a in made.declared]
+    usage = " ".join([made.prog, *map(form, made.shown)])
+    rows = [f"| `{spelling(a)}` | {_cell(a.help or '')} |" for a in made.shown]
     head = ["```text", usage, "```", "", "| argument | meaning |", "|---|---|"]
     return "\n".join([*head, *rows, "| `-h, --help` | show the help |"])
 

@@ -21,6 +21,7 @@ from .console import DOES_NOT_HOLD, FINE, INTERRUPTED, UNREACHABLE, USAGE, Conso
 PROGRAM: Final = "mcp-envelope"
 #: Every verb and what it does, in the order of the help.
 VERBS: Final = {
+    "run": "stand in front of an MCP server: check, label and record every call",
     "validate": "say whether an envelope is valid, and if not, what is wrong where",
     "convert": "turn an envelope into one of another dialect, and list what did not fit",
     "wrap": "wrap any JSON into mcp.envelope.v0.1",

@@ -36,12 +36,25 @@ class Parser(argparse.ArgumentParser):
         self.example = example
         #: What was declared, in that order.
         self.declared: list[argparse.Action] = []
+        self._command: argparse.Action | None = None
 
     def add_argument(self, *names: Any, **how: Any) -> argparse.Action:
         """Declare an argument or option, and remember it."""
         action = super().add_argument(*names, **how)
         self.declared.append(action)
         return action
+
+    def add_command(self, dest: str, help: str) -> None:
+        """Let everything behind ``--`` be a command line of another program.
+
+        It is a tuple of words then, None if there is no ``--``. Nothing of it is an option here.
+        """
+        self._command = argparse.Action([], dest, nargs="*", metavar="-- COMMAND ...", help=help)
+
+    @property
+    def shown(self) -> list[argparse.Action]:
+        """What was declared, in the order in which it is written and explained."""
+        return [*self.declared, *([self._command] if self._command is not None else [])]
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         """Read the words behind the verb. Raises UsageError or HelpAsked."""
@@ -53,9 +66,16 @@ class Parser(argparse.ArgumentParser):
         for name in given:
             if name not in known:
                 self.error(f"no option {name}", nearest(name, known))
-        found, rest = self.parse_known_args(words)
+        own, command = list(words), None
+        if self._command is not None and "--" in own:
+            cut = own.index("--")
+            own, command = own[:cut], tuple(own[cut + 1 :])
+        found, rest = self.parse_known_args(own)
         if rest:
-            self.error(f"one argument too many: {rest[0]!r}")
+            near = None if self._command is None else f"-- {rest[0]}"
+            self.error(f"one argument too many: {rest[0]!r}", near)
+        if self._command is not None:
+            setattr(found, self._command.dest, command)
         return found
 
     def error(self, message: str, near: str | None = None) -> NoReturn:
@@ -65,9 +85,9 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """What ``--help`` prints."""
-        usage = " ".join(["usage:", self.prog, *map(form, self.declared)])
+        usage = " ".join(["usage:", self.prog, *map(form, self.shown)])
         parts = [_wrapped(usage, 7), "", _wrapped(f"{self.purpose[:1].upper()}{self.purpose[1:]}.")]
-        arguments = [(spelling(a), a.help or "") for a in self.declared if not a.option_strings]
+        arguments = [(spelling(a), a.help or "") for a in self.shown if not a.option_strings]
         options = [(spelling(a), a.help or "") for a in self.declared if a.option_strings]
         options.append(("-h, --help", "show this help"))
         wide = max(len(name) for name, _ in (*arguments, *options))

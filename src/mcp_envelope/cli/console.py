@@ -125,6 +125,11 @@ class Console:
         # What was printed before belongs above the complaint, if both go to a terminal.
         with contextlib.suppress(OSError):
             self.flush()
+        mistakes = getattr(error, "mistakes", ())
+        for mistake in mistakes:
+            self.note(f"mcp-envelope: {mistake}")
+        if mistakes:
+            return
         said = _sentence(error)
         self.note(f"mcp-envelope: {said}")
         problems = getattr(error, "problems", ())
@@ -177,6 +182,11 @@ def described(error: BaseException) -> dict[str, Any]:
         value = getattr(error, name, None)
         if value is not None and (value or name == "pointer"):
             found[name] = utf8(value) if isinstance(value, str) else value
+    if hasattr(error, "mistakes"):
+        found["mistakes"] = [
+            {name: utf8(getattr(mistake, name)) for name in ("where", "message", "hint")}
+            for mistake in error.mistakes
+        ]
     if hasattr(error, "problems"):
         found["problems"] = problems_as_json(error.problems)
     for name in ("lost", "filled"):

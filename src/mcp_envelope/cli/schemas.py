@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import mcp_envelope as me
 from mcp_envelope.dialects import DIALECTS, TABLE
+from mcp_envelope.gateway import settings_schema
 
 from .arguments import nearest
 from .console import FINE, Console, utf8
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import argparse
 
 EXAMPLE = "mcp-envelope schemas --dialect tool/1.0 --out schemas/"
+#: What is no dialect and has a published schema all the same.
+SETTINGS = "settings"
 
 
 class _Published(NamedTuple):
@@ -33,7 +36,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "name) or its $id",
     )
     parser.add_argument(
-        "--dialect", metavar="D", help=f"only those of this dialect: {', '.join(TABLE)}"
+        "--dialect",
+        metavar="D",
+        help=f"only those of this dialect: {', '.join(TABLE)}; or {SETTINGS}",
     )
     parser.add_argument(
         "--out",
@@ -68,11 +73,15 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _published(only: str | None) -> list[_Published]:
-    return [
+    found = [
         _Published(dialect, name, document)
-        for dialect in ([only] if only is not None else DIALECTS)
+        for dialect in ([only] if only not in (None, SETTINGS) else DIALECTS)
         for name, document in DIALECTS[dialect].schemas().items()
+        if only != SETTINGS
     ]
+    if only in (None, SETTINGS):
+        found.append(_Published(SETTINGS, settings_schema.NAME, settings_schema.document()))
+    return found
 
 
 def _named(name: str, published: list[_Published]) -> _Published:

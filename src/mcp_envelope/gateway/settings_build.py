@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from .settings import HttpSettings, Rules, Settings, UpstreamSettings
-from .settings_mistakes import KeyPath
+from .settings_mistakes import KeyPath, dotted
 from .settings_names import prefix_of
 from .settings_tree import Tree
 from .settings_values import (
@@ -176,7 +176,8 @@ class Builder:
                 self._tree.complain(at, "the name has nothing that tools' names may hold", hint)
             elif prefix.casefold() in seen:
                 other = seen[prefix.casefold()]
-                message = f"is called {prefix}__… to clients, as upstreams.{other} is"
+                taken = dotted(("upstreams", other))
+                message = f"is called {prefix}__… to clients, as {taken} is"
                 self._tree.complain(at, message, "rename one of them")
             seen.setdefault(prefix.casefold(), name)
 

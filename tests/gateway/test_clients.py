@@ -92,8 +92,8 @@ def test_what_is_left_out_is_said() -> None:
         (
             {"a": {"type": "sse", "url": "http://h"}},
             (
-                "mcp.json: mcpServers.a: is of the type sse, a transport of 2024 that is not spoken "
-                "here; name its Streamable HTTP endpoint, or disable it"
+                "mcp.json: mcpServers.a: is of the type sse, a transport of 2024 that is not "
+                "spoken here; name its Streamable HTTP endpoint, or disable it"
             ),
         ),
         (

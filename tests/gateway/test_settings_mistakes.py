@@ -124,8 +124,8 @@ def test_sources_and_doors_exclude_each_other(given: Given, said: str) -> None:
         (
             Given(command=("x",), http="0.0.0.0:80"),
             (
-                "--http: is no loopback address, and without authentication nothing else is served; "
-                "listen on 127.0.0.1 or [::1]"
+                "--http: is no loopback address, and without authentication nothing else is "
+                "served; listen on 127.0.0.1 or [::1]"
             ),
         ),
         (
@@ -201,6 +201,24 @@ def test_no_secret_in_messages_about_the_environment_and_files(tmp_path: Path) -
     )
     assert len(found) == 7
     assert SECRET not in "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "content,said",
+    [
+        (None, "the file is no regular file; name another"),
+        (b"\xff", "the file is not UTF-8; name a text file"),
+        (b"x" * 65_537, "the file has more than 65536 bytes; name another"),
+    ],
+)
+def test_files_that_hold_no_secret(tmp_path: Path, content: bytes | None, said: str) -> None:
+    """A folder, something that is no text, far too much: one line, and none of the content."""
+    if content is None:
+        (tmp_path / "token").mkdir()
+    else:
+        (tmp_path / "token").write_bytes(content)
+    text = f'[upstreams.a]\nurl = "http://h"\nheaders.a = {{ file = "{tmp_path}/token" }}\n'
+    assert lines(text) == [f"s.toml: upstreams.a.headers.a: {said}"]
 
 
 def test_no_secret_in_a_repr() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import mcp_envelope as me
 from mcp_envelope.core.errors import ConfigError
-from mcp_envelope.gateway import checkup, settings_schema
+from mcp_envelope.gateway import checkup, parts, settings_schema
 from mcp_envelope.gateway.checkup import Finding
 from mcp_envelope.gateway.settings_file import Given, SettingsError, load
 from mcp_envelope.gateway.settings_mistakes import dotted
@@ -103,7 +103,8 @@ async def _upstreams(settings: Settings, wait: float, console: Console) -> list[
     if sys.stderr is not None and sys.stderr.isatty():
         names = ", ".join(upstream.name for upstream in settings.upstreams)
         console.note(f"asking {names} …")
-    asked = [checkup.upstream(upstream, wait) for upstream in settings.upstreams]
+    limits = parts.limits_of(settings)
+    asked = [checkup.upstream(upstream, wait, limits) for upstream in settings.upstreams]
     answers = await asyncio.gather(*asked)
     findings = [finding for found, _ in answers for finding in found]
     probed = [one for _, one in answers if one is not None]

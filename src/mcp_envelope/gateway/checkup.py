@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 import mcp_envelope as me
+from mcp_envelope.core.document import DEFAULT_LIMITS, Limits
 from mcp_envelope.core.errors import ConfigError, EnvelopeError
-from mcp_envelope.core.link import Upstream
 
 from . import parts
 from .probe import Probed, probe
@@ -139,9 +139,7 @@ def store(settings: Settings) -> Iterator[Finding]:
 
 
 async def upstream(
-    settings: UpstreamSettings,
-    wait: float,
-    make: Callable[[UpstreamSettings], Upstream] | None = None,
+    settings: UpstreamSettings, wait: float, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[list[Finding], Probed | None]:
     """What an upstream says of itself: it is really started, or connected to."""
     area = f"upstream {settings.name}"
@@ -149,7 +147,7 @@ async def upstream(
     if missing is not None:
         return [missing], None
     try:
-        found = await probe((make or parts.upstream_of)(settings), wait=wait)
+        found = await probe(parts.upstream_of(settings, limits), wait=wait)
     except TimeoutError:
         hint = "look into its own log, or give it longer with --wait"
         message = f"it did not answer within {wait:g} s"

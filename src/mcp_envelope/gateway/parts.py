@@ -6,12 +6,13 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+from mcp_envelope.core.document import DEFAULT_LIMITS, Limits
 from mcp_envelope.core.link import Upstream
 
 from .settings import Settings, UpstreamSettings
 
 
-def upstream_of(settings: UpstreamSettings) -> Upstream:
+def upstream_of(settings: UpstreamSettings, limits: Limits = DEFAULT_LIMITS) -> Upstream:
     """The upstream that the settings describe; nothing is started or sent yet."""
     if settings.url is not None:
         http = _named("mcp_envelope.upstreams.http", "HttpUpstream")
@@ -20,6 +21,7 @@ def upstream_of(settings: UpstreamSettings) -> Upstream:
             settings.url,
             headers=settings.headers,
             connect_timeout=settings.connect_timeout,
+            limits=limits,
         )
         return made
     stdio = _named("mcp_envelope.upstreams.stdio", "StdioUpstream")
@@ -28,11 +30,17 @@ def upstream_of(settings: UpstreamSettings) -> Upstream:
         settings.command,
         env=settings.env,
         cwd=settings.cwd,
+        limits=limits,
         processes=settings.processes,
         idle=settings.idle,
         grace=settings.grace,
     )
     return child
+
+
+def limits_of(settings: Settings) -> Limits:
+    """How long messages may be."""
+    return Limits(request=settings.max_request_bytes, result=settings.max_result_bytes)
 
 
 def ledger_path_of(settings: Settings) -> Path | None:

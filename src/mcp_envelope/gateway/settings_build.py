@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -194,10 +194,10 @@ class Builder:
 
 def _content(path: Path) -> str:
     try:
-        # Without O_NONBLOCK, opening a pipe would wait for somebody to write into it.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(handle, "rb") as file:  # noqa: PTH123  (a handle, not a path)
-            raw = file.read(_LONGEST_SECRET + 1) or b""
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting
+            raise WrongValueError("the file is no regular file", "name another")
+        with path.open("rb") as file:
+            raw = file.read(_LONGEST_SECRET + 1)
         text = raw.decode()
     except OSError as error:
         raise WrongValueError(

@@ -1,13 +1,14 @@
-"""The parts that settings ask for, loaded when they are needed."""
+"""The parts that settings ask for."""
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
-from typing import Any
 
 from mcp_envelope.core.document import DEFAULT_LIMITS, Limits
 from mcp_envelope.core.link import Upstream
+from mcp_envelope.stores import default_path
+from mcp_envelope.upstreams.http import HttpUpstream
+from mcp_envelope.upstreams.stdio import StdioUpstream
 
 from .settings import Settings, UpstreamSettings
 
@@ -15,17 +16,14 @@ from .settings import Settings, UpstreamSettings
 def upstream_of(settings: UpstreamSettings, limits: Limits = DEFAULT_LIMITS) -> Upstream:
     """The upstream that the settings describe; nothing is started or sent yet."""
     if settings.url is not None:
-        http = _named("mcp_envelope.upstreams.http", "HttpUpstream")
-        made: Upstream = http(
+        return HttpUpstream(
             settings.name,
             settings.url,
             headers=settings.headers,
             connect_timeout=settings.connect_timeout,
             limits=limits,
         )
-        return made
-    stdio = _named("mcp_envelope.upstreams.stdio", "StdioUpstream")
-    child: Upstream = stdio(
+    return StdioUpstream(
         settings.name,
         settings.command,
         env=settings.env,
@@ -35,7 +33,6 @@ def upstream_of(settings: UpstreamSettings, limits: Limits = DEFAULT_LIMITS) -> 
         idle=settings.idle,
         grace=settings.grace,
     )
-    return child
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -48,14 +45,9 @@ def ledger_path_of(settings: Settings) -> Path | None:
     if settings.ledger is not None:
         _, _, place = settings.ledger.partition(":")
         return Path(place) if place else None
-    default: Path = _named("mcp_envelope.stores", "default_path")(ledger_name_of(settings))
-    return default
+    return default_path(ledger_name_of(settings))
 
 
 def ledger_name_of(settings: Settings) -> str:
     """What a ledger is called by default: the upstream, or that there are several."""
     return settings.upstreams[0].name if len(settings.upstreams) == 1 else "gateway"
-
-
-def _named(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)

@@ -164,11 +164,12 @@ def _answer(
     item = answered.item
     if frame is None or item is None:
         return Answer(body=answered.body, status=answered.status, headers=answered.headers)
-    raw = stages.rename(call, frame).raw
+    named = stages.rename(call, frame)
+    raw = named.raw
     facts = _label_facts(call, record, receipt) if receipt is not None else None
     label = stages.label(call, frame, facts)
     if label is not None:
-        raw = spans.put(raw, label[0], dump(label[1]))
+        raw = spans.put(raw, label[0], dump(label[1]), named.value)
     status = answered.status if answered.headers else status_of(frame, call.revision)
     return Answer(raw=raw, status=status, headers=answered.headers, event=item.event)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import sys
@@ -35,6 +36,8 @@ with contextlib.suppress(ImportError):  # it is not made for Windows, and not ne
 
 #: How long calls that are under way have, from being told to stop.
 _STOPPING: Final = 2.0
+#: New containers between two looks for circles: a payload of 10 KB alone may have some hundred.
+_COLLECT_AFTER: Final = 20_000
 _TIDY_EVERY: Final = 30.0
 
 
@@ -108,6 +111,8 @@ def run(settings: Settings, *, reread: Callable[[], Settings]) -> int:
 
     ``reread`` reads the settings anew, when their file has changed.
     """
+    gc.freeze()  # what is loaded by now stays, and need not be looked through again
+    gc.set_threshold(_COLLECT_AFTER, 10, 10)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(_serve(settings, reread))
 

@@ -237,7 +237,7 @@ class Connection(asyncio.Protocol):
         self._overhead += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._surplus = True
             if not self._ended:
                 self._fail(f"answered with what is no HTTP ({str(error)[:100]})")

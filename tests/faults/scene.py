@@ -47,6 +47,7 @@ class Scene:
         self.log = bytearray()
         self.port = 0
         self.upstream: asyncio.subprocess.Process | None = None
+        self._upstreams: list[asyncio.subprocess.Process] = []
         self._gateway: asyncio.subprocess.Process | None = None
         self._logging: asyncio.Task[None] | None = None
         self._said = asyncio.Event()
@@ -69,6 +70,7 @@ class Scene:
             env=self.environment(PORT=str(port)),
             stdout=asyncio.subprocess.PIPE,
         )
+        self._upstreams.append(self.upstream)
         assert self.upstream.stdout is not None
         return f"http://127.0.0.1:{int(await self.upstream.stdout.readline())}/mcp"
 
@@ -88,6 +90,7 @@ class Scene:
             },
             limit=1 << 26,
         )
+        self.log.clear()
         self._logging = asyncio.create_task(self._read_log())
         if http:
             while (found := _URL.search(self.log)) is None:
@@ -126,7 +129,7 @@ class Scene:
 
     async def close(self) -> None:
         """End what is left."""
-        for process in (self._gateway, self.upstream):
+        for process in (self._gateway, *self._upstreams):
             if process is not None and process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()

@@ -120,30 +120,43 @@ def run(settings: Settings, *, reread: Callable[[], Settings]) -> int:
 async def _serve(settings: Settings, reread: Callable[[], Settings]) -> int:
     _log_to_stderr(settings)
     descriptors = claim() if settings.http is None else (-1, -1)
-    async with Gateway.open(settings) as gateway:
-        watching = asyncio.create_task(Reloader(settings, reread, gateway.apply).watch())
-        try:
-            if settings.http is not None:
-                await _serve_http(gateway, settings.http)
-            else:
-                await _serve_stdio(gateway, descriptors)
-        finally:
-            watching.cancel()
+    stopping = asyncio.Event()
+    # From here to the very end: a signal that comes while we stop must not cut that short, or
+    # it would leave children behind. Clients over stdio send one after closing our input.
+    with _on_signals(stopping.set):
+        async with Gateway.open(settings) as gateway:
+            watching = asyncio.create_task(Reloader(settings, reread, gateway.apply).watch())
+            try:
+                if settings.http is not None:
+                    await _serve_http(gateway, settings.http, stopping)
+                else:
+                    await _serve_stdio(gateway, descriptors, stopping)
+            finally:
+                watching.cancel()
     return 0
 
 
-async def _serve_stdio(gateway: Gateway, descriptors: tuple[int, int]) -> None:
+async def _serve_stdio(
+    gateway: Gateway, descriptors: tuple[int, int], stopping: asyncio.Event
+) -> None:
     limits = gateway.common.limits
     pipes = await StdioPipes.open(*descriptors, limits.request)
     door = StdioDoor(gateway.desk, pipes, limits)
     announce(gateway.settings, gateway.common.ledger.url, "standard input and output")
-    with _on_signals(door.stop):
+    telling = asyncio.create_task(_when(stopping, door.stop))
+    try:
         await door.serve()
+    finally:
+        telling.cancel()
     await pipes.close()
 
 
-async def _serve_http(gateway: Gateway, http: HttpSettings) -> None:
-    stopping = asyncio.Event()
+async def _when(event: asyncio.Event, act: Callable[[], object]) -> None:
+    await event.wait()
+    act()
+
+
+async def _serve_http(gateway: Gateway, http: HttpSettings, stopping: asyncio.Event) -> None:
     door = HttpDoor(
         gateway.desk,
         gateway.gate,
@@ -152,8 +165,7 @@ async def _serve_http(gateway: Gateway, http: HttpSettings) -> None:
     )
     async with Listener.open(door, http.host, http.port) as listener:
         announce(gateway.settings, gateway.common.ledger.url, f"{listener.url}/mcp")
-        with _on_signals(stopping.set):
-            await stopping.wait()
+        await stopping.wait()
         listener.stop_accepting()
         await door.stop(_STOPPING)
 

@@ -60,8 +60,11 @@ class StdioDoor:
             await asyncio.wait({reading, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not self._stopping.is_set() and self._tasks:
                 answered = asyncio.gather(*self._tasks, return_exceptions=True)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(asyncio.shield(answered), _LAST_CALLS)
+                await asyncio.wait(
+                    {answered, stopping},
+                    timeout=_LAST_CALLS,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
         finally:
             reading.cancel()
             stopping.cancel()

@@ -90,11 +90,11 @@ async def _dispatch(call: Call, stages: Stages) -> Answered:
                 return Answered(reply.status, reply.headers, item)
             stages.passing(call, item)
             await call.outlet.item(item)
+        if call.ended is not None:
+            raise EnvelopeError("the client wanted no answer any more", code=call.ended)
         is_answered = not reply.streams
         if is_answered:
             return Answered(reply.status, reply.headers, None, reply.body)
-        if call.ended is not None:
-            raise EnvelopeError("the client wanted no answer any more", code=call.ended)
         if await call.outlet.suspend():
             item = await stages.resumed(call)
             is_answered = True

@@ -43,10 +43,15 @@ def find_program(name: str) -> str | None:
 
 
 def demand(name: str) -> str:
-    """Where ``name`` is: a program, or `module:NAME`. Skips or fails the test that asks in vain."""
-    kind, _, module = name.partition(":")
+    """Where ``name`` is: a program, `module:NAME`, or `peers:NAME`, an environment of peers.
+
+    Skips or fails the test that asks in vain.
+    """
+    kind, _, part = name.partition(":")
     if kind == "module":
-        found = name if importlib.util.find_spec(module) else None
+        found = name if importlib.util.find_spec(part) else None
+    elif kind == "peers":
+        found = name if (ROOT / ".venvs" / part / "mcp-envelope-ready").exists() else None
     else:
         found = find_program(name)
     if found is not None:

@@ -12,9 +12,11 @@ where CI=true it is a failure.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import environments
 import interpreters
+import peers
 from check import PARTS, check
 from steps import Steps
 
@@ -39,10 +41,22 @@ def main(words: list[str]) -> int:
             python = environments.ready(place, found, ("dev",))
             check(steps, python, list(PARTS), fix=False, pytest=[])
             steps.tests("README and package, installed", python, ["-m", "install and not slow"])
+            _try_peers(steps, python)
         else:
             python = environments.ready(place, found, ("test", "peers"))
             steps.tests(f"fast tests on {name}", python, [])
     return steps.finish()
+
+
+def _try_peers(steps: Steps, python: Path) -> None:
+    """The gateway before, behind and between what others have made."""
+    name = "conformance and real peers"
+    try:
+        peers.ready(python)
+    except peers.MissingPeersError as error:
+        steps.missing(name, str(error))
+    else:
+        steps.tests(name, python, ["-m", "peers and not slow", "--dist", "loadgroup"])
 
 
 if __name__ == "__main__":

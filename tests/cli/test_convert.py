@@ -8,7 +8,7 @@ import pytest
 
 import mcp_envelope as me
 from mcp_envelope.cli import parser
-from mcp_envelope.dialects.convert import OPTIONS
+from mcp_envelope.dialects.options import OPTIONS
 
 from .conftest import Run
 
@@ -76,6 +76,40 @@ def test_options_that_are_no_text(run: Run, name: str) -> None:
     option = "--" + name.replace("_", "-")
     done = run("convert", "-", "--to", "tool/1.0", option, "\udcff", given=CALL)
     assert (done.code, done.err) == (2, f"mcp-envelope: {option} is not UTF-8; JSON is\n")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--timestamp", "yesterday"),
+        ("--timestamp", "2026-03-02T09:30:00Z\n"),
+        ("--version", "2.0.0"),
+        ("--from-peer", ""),
+        ("--from-peer", "system:gateway"),
+        ("--method", "tools/"),
+        ("--tier", "gold"),
+        ("--tool-version", "new"),
+    ],
+)
+def test_options_that_cannot_be(run: Run, option: str, value: str) -> None:
+    """A value that no envelope could hold is a mistake in the command line, used or not."""
+    for target in ("mcp", "mcpx/0.1", "tool/1.0"):
+        done = run("convert", "-", "--to", target, option, value, given=CALL)
+        assert (done.code, done.out) == (2, b"")
+        name = option.removeprefix("--").replace("-", "_")
+        assert f"cannot be the option {name}; it is {OPTIONS[name]}" in done.err
+
+
+def test_results_of_which_nothing_says_that_a_tool_gave_them(run: Run) -> None:
+    """A task is refused with the option that helps, and with it is accepted work."""
+    task = b'{"jsonrpc":"2.0","id":7,"result":{"resultType":"task","task":{"taskId":"t"}}}'
+    words = ["convert", "-", "--to", "tool/1.0"]
+    refused = run(*words, given=task)
+    assert refused.code == 1
+    assert "nothing says that a tool gave this result" in refused.err
+    assert "--method tools/call" in refused.err
+    done = run(*words, "--method", "tools/call", "--json", given=task)
+    assert done.json["data"]["status"] == {"code": "accepted"}
 
 
 def test_conversions_without_meaning(run: Run, examples: Path) -> None:

@@ -86,6 +86,15 @@ def test_standard_error_that_is_full(words: list[str]) -> None:
         assert run(*words, stderr=disk).returncode == 2
 
 
+def test_lists_that_cannot_be_written() -> None:
+    """A conversion whose losses nobody could read of is no success."""
+    call = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a"}}'
+    with full() as disk:
+        done = run("convert", "-", "--to", "tool/1.0", input=call, stderr=disk)
+        assert (done.returncode, done.stdout[:1]) == (3, b"{")
+        assert run("convert", "-", "--to", "mcp", input=call, stderr=disk).returncode == 0
+
+
 def test_standard_streams_that_are_closed() -> None:
     """A stream that is closed gives an exit code and a sentence, where one can be said."""
     done = run("errors", preexec_fn=closing(1))

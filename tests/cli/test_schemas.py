@@ -63,7 +63,7 @@ def test_one_is_printed_byte_for_byte(run: Run) -> None:
         (["zzz"], "no schema 'zzz'; mcp-envelope schemas lists them"),
         (
             ["request.schema.json"],
-            "several dialects have a request.schema.json; with --dialect: tool/1.0, mcp",
+            "request.schema.json is a file of several dialects; with --dialect: tool/1.0, mcp",
         ),
         (["--out", ""], "the name of the folder is empty; --out . is this folder"),
         (["--out", "file"], "file is not a folder; name one with --out"),

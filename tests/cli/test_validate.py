@@ -90,9 +90,10 @@ def test_named_dialects_and_parts(run: Run, examples: Path) -> None:
         (["--dialect", ""], "no dialect ''; known: "),
     ],
 )
-def test_unknown_dialects_and_parts(run: Run, examples: Path, words: list[str], said: str) -> None:
+@pytest.mark.parametrize("given", [b"{}", b"{"], ids=["JSON", "no JSON"])
+def test_unknown_dialects_and_parts(run: Run, words: list[str], said: str, given: bytes) -> None:
     """A name that is none is a mistake in the command line, and what is known is listed."""
-    done = run("validate", "mcp-call.json", *words)
+    done = run("validate", "-", *words, given=given)
     assert (done.code, done.out) == (2, b"")
     assert done.err.startswith(f"mcp-envelope: {said}")
 

@@ -161,3 +161,9 @@ def test_building_from_the_parts_keeps_every_byte_of_them(raw: bytes) -> None:
     assert [v.raw for v in build(parts).members().values()] == [v.raw for v in parts.values()]
     items = document.elements()
     assert dump(items) == b"[" + b",".join(item.raw for item in items) + b"]"
+
+
+@pytest.mark.parametrize("text", ["a", "xyz", "/~", "/~2", "/a~", "#/a"])
+def test_what_is_no_pointer_leads_nowhere(text: str) -> None:
+    """RFC 6901, section 3: empty, or steps that begin with a slash; a tilde is escaped."""
+    assert parse(b'{"a":{"":1},"~":2,"~2":3,"xyz":4}').at(text) is None

@@ -36,6 +36,8 @@ class Console:
     def __init__(self, *, json: bool) -> None:
         self.json = json
         self._output_lost = False
+        #: Whether a line for standard error could not be written there.
+        self.notes_lost = False
 
     def read(self, name: str) -> bytes:
         """The bytes of a file, or of standard input for ``-``.
@@ -95,6 +97,7 @@ class Console:
             sys.stderr.write(text)
             sys.stderr.flush()
         except OSError:
+            self.notes_lost = True
             _to_nowhere(sys.stderr)
 
     def result(self, value: object) -> None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import mcp_envelope as me
 from mcp_envelope.dialects import TABLE
-from mcp_envelope.dialects.convert import OPTIONS
+from mcp_envelope.dialects.options import OPTIONS
 
-from .console import FINE, Console
+from .console import FINE, UNREACHABLE, Console
 
 if TYPE_CHECKING:
     import argparse
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         console.note(f"lost: {place}: {converted.target} cannot hold it")
     for pointer in converted.filled:
         console.note(f"filled: {pointer}: {converted.source} does not say it")
-    return FINE
+    return UNREACHABLE if console.notes_lost else FINE
 
 
 def _check_text(filling: dict[str, str | None]) -> None:

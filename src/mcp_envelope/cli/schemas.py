@@ -92,7 +92,9 @@ def _named(name: str, published: list[_Published]) -> _Published:
         raise me.UsageError(f"no schema {name!r}", hint=hint)
     if len(found) > 1:
         owners = ", ".join(schema.dialect for schema in found)
-        raise me.UsageError(f"several dialects have a {name}", hint=f"with --dialect: {owners}")
+        raise me.UsageError(
+            f"{name} is a file of several dialects", hint=f"with --dialect: {owners}"
+        )
     return found[0]
 
 

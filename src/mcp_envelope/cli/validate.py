@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import mcp_envelope as me
-from mcp_envelope.dialects import TABLE
+from mcp_envelope.dialects import DIALECTS, TABLE
 from mcp_envelope.dialects.convert import place
 
 from .console import DOES_NOT_HOLD, FINE, Console, problems_as_json
@@ -32,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the verb and return its exit code."""
+    _check_names(arguments)
     data = console.read(arguments.file)
     verdict: dict[str, Any] = {"dialect": arguments.dialect, "part": arguments.part}
     try:
@@ -56,6 +57,18 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         for problem in problems:
             _explain(problem, console)
     return DOES_NOT_HOLD if faults else FINE
+
+
+def _check_names(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for a dialect or part that there is not, whatever is in the file."""
+    dialects = [arguments.dialect] if arguments.dialect is not None else list(DIALECTS)
+    parts = {part for name in dialects for part in DIALECTS[name].parts}
+    if arguments.part is not None and arguments.part not in parts:
+        known = ", ".join(sorted(parts))
+        if arguments.dialect is None:
+            raise me.UsageError(f"no dialect has a part {arguments.part!r}", hint=f"parts: {known}")
+        message = f"{arguments.dialect} has no part {arguments.part!r}"
+        raise me.UsageError(message, hint=f"it has {known}")
 
 
 def _recognised(document: me.Document, arguments: argparse.Namespace) -> dict[str, str]:

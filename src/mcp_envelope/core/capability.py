@@ -139,7 +139,10 @@ class Capabilities:
             return self._types[kind.type].find(kind.method, kind.context)
         # A text is split here and not by Kind.parse: most kinds are refused or granted without
         # anything else of a Kind, and what is well formed needs to be known of granted ones only.
-        head, _, rest = kind.partition(":")
+        try:
+            head, _, rest = kind.partition(":")
+        except (AttributeError, TypeError):  # no text at all
+            return None
         of_type = self._heads.get(head)
         if of_type is None:
             return self._chat if kind == "chat" else None

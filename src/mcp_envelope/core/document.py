@@ -16,7 +16,7 @@ import orjson
 from . import spans
 from .errors import EnvelopeError, Problem, UsageError
 from .plain import MAX_DEPTH, bounded_text, dump_plain, load_plain, same_value
-from .pointer import is_index, steps_of
+from .pointer import is_index, is_pointer, steps_of
 from .strict import DEFAULT_LIMITS, Limits, allow_short_way, parse_carefully
 
 __all__ = ["DEFAULT_LIMITS", "Document", "Limits", "build", "dump", "parse"]
@@ -84,7 +84,9 @@ class Document:
         return [Document(text, part) for part, text in zip(self._value, texts, strict=True)]
 
     def at(self, pointer: str) -> Document | None:
-        """The part at an RFC 6901 pointer, or None where there is none."""
+        """The part at an RFC 6901 pointer, or None where there is none, or that is no pointer."""
+        if not is_pointer(pointer):
+            return None
         found: Document = self
         for step in steps_of(pointer):
             value = found._value

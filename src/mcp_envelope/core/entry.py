@@ -120,13 +120,15 @@ def body_of(document: Document | None) -> Body:
 def output_body(result: Document, without_meta: str) -> Body:
     """What is said of a result, leaving our own key of its ``_meta`` out if it has it.
 
-    Only that key: a ``_meta`` that is empty without it stays, as ``{}``.
+    A ``_meta`` that held nothing else goes with it: so the digest is that of the result as it
+    was before anybody had put the key there.
     """
     value = result.value
     meta = value.get("_meta") if type(value) is dict else None
     if type(meta) is dict and without_meta in meta:
         rest = {name: part for name, part in meta.items() if name != without_meta}
-        return _body({**value, "_meta": rest})
+        without = {name: part for name, part in value.items() if name != "_meta"}
+        return _body({**without, "_meta": rest} if rest else without)
     return _body(result)
 
 

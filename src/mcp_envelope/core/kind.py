@@ -165,6 +165,8 @@ class Kind:
 
         The error's one problem has a rule named ``kind/…``.
         """
+        if not isinstance(text, str):
+            raise UsageError(f"a kind is a string, not {type(text).__name__}")
         head, colon, rest = text.partition(":")
         name = _TYPE_OF_HEAD.get(head)
         if name is None:

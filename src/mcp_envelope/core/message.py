@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from math import inf
 from types import MappingProxyType
 from typing import Any, Final
 
 from .document import Document
+from .errors import UsageError
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -85,6 +87,22 @@ class Message:
         """The fields that carry meaning, without the bookkeeping ones."""
         return tuple(f.name for f in fields(cls) if f.name not in _BOOKKEEPING)
 
+    def check(self) -> None:
+        """Raise UsageError if a message that was made by hand cannot be written."""
+        faults = self.faults if isinstance(self, Failure) else ()
+        documents = {name: getattr(self, name, None) for name in _DOCUMENTS}
+        documents |= {f"extras[{key!r}]": value for key, value in self.extras.items()}
+        documents |= {f"faults[{at}].details": each.details for at, each in enumerate(faults)}
+        for name, value in documents.items():
+            if value is not None and not isinstance(value, Document):
+                hint = f"{name.partition('[')[0]}: Document.of(…) makes one of a plain value"
+                raise UsageError(f"{name} is no Document but {type(value).__name__}", hint=hint)
+        duration = getattr(self, "duration_ms", None)
+        if duration is not None and not 0 <= duration < inf:
+            raise UsageError(f"duration_ms is {duration}", hint="a finite number of 0 or more")
+        if isinstance(self, Request) and not self.method:
+            raise UsageError("a request has a method", hint='method="tools/call"')
+
     def place_of(self, name: str) -> str:
         """A pointer to where a field or an extra was read from; ``/<field>`` if made by hand."""
         if self.origin is not None and name in self.origin.pointers:
@@ -92,6 +110,7 @@ class Message:
         return "/" + name.split("#/", 1)[-1]
 
 
+_DOCUMENTS: Final = ("meta", "arguments", "payload", "auth")
 _BOOKKEEPING: Final = ("extras", "filled", "origin")
 
 
@@ -132,6 +151,12 @@ class Failure(Message):
     payload: Document | None = None
     arguments: Document | None = None
     duration_ms: int | float | None = None
+
+    def __post_init__(self) -> None:
+        given: object = self.faults
+        if not isinstance(given, tuple) or not given:
+            hint = "faults=(Fault(code=…, message=…),)"
+            raise UsageError("a failure has a tuple of at least one Fault", hint=hint)
 
     @property
     def code(self) -> str | None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Final
+
+_POINTER: Final = re.compile(r"(?:/(?:[^~/]|~[01])*)*", re.DOTALL)
 
 
 def pointer_of(steps: Iterable[str | int]) -> str:
@@ -13,6 +17,11 @@ def pointer_of(steps: Iterable[str | int]) -> str:
 def steps_of(pointer: str) -> list[str]:
     """The path that a pointer spells; indexes stay text."""
     return [s.replace("~1", "/").replace("~0", "~") for s in pointer.split("/")[1:]]
+
+
+def is_pointer(text: str) -> bool:
+    """Whether a text is a pointer: empty, or steps that begin with ``/`` and escape ``~``."""
+    return _POINTER.fullmatch(text) is not None
 
 
 def is_index(step: str) -> bool:

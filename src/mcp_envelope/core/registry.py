@@ -23,8 +23,11 @@ class Registry(Generic[T]):
         self._table = table
         self._loaded: dict[str, T] = {}
 
-    def __getitem__(self, name: str) -> T:
+    def __getitem__(self, name: object) -> T:
         """The plug-in of that name; UsageError, with the nearest known name, if there is none."""
+        if not isinstance(name, str):
+            hint = f"known: {', '.join(sorted(self._table))}"
+            raise UsageError(f"the name of a {self._what} is a string", hint=hint)
         found = self._loaded.get(name)
         if found is None:
             if name not in self._table:

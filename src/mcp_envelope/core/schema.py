@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from .canonical import OutOfDomainError, canonical
-from .document import dump
+from .document import Document, dump
 from .errors import ConfigError, EnvelopeError, Problem
 from .plain import deeper_than, load_plain
 from .schema_bounds import LABORIOUS, Effort, SchemaLimits, TooMuchWorkError, measure
@@ -34,9 +34,9 @@ _NONE: Final[Mapping[str, object]] = MappingProxyType({})
 class SchemaCheck:
     """A compiled schema. Made by :func:`compile_schema`; immutable, and safe to share.
 
-    Values are plain Python values. ``problems`` and ``validate`` take them from anywhere, and
-    raise EnvelopeError for what is not JSON; ``accepts`` expects them as :func:`parse` gives
-    them, and is the one for hot paths.
+    ``problems`` and ``validate`` take documents, and plain Python values from anywhere; they
+    raise EnvelopeError for what is not JSON. ``accepts`` expects the plain value of a document
+    (``parse(…).value``), and is the one for hot paths.
     """
 
     __slots__ = ("__weakref__", "_checks", "_guard", "_text", "accepts", "code", "name")
@@ -60,11 +60,13 @@ class SchemaCheck:
 
     def problems(self, value: object, limit: int = 20) -> list[Problem]:
         """What is wrong with a value: nothing if it is accepted, else up to ``limit`` problems."""
+        value = _plain(value)
         self._guard.check_is_json(value)
         return self._problems(value, max(1, limit))
 
     def validate(self, value: object) -> None:
         """Raise EnvelopeError, with all problems, for a value that is not accepted."""
+        value = _plain(value)
         self._guard.check_is_json(value)
         if not self.accepts(value):
             found = self._problems(value)
@@ -127,6 +129,10 @@ def compile_schema(
     checks = Checks(engine, schemas, effort)
     guard = Guard(engine, effort, limits, code)
     return SchemaCheck(name, dump(schema), checks, guard, code)
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, Document) else value
 
 
 def fingerprint(schema: object) -> str:

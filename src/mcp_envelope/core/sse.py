@@ -12,8 +12,8 @@ from typing import Final
 
 from .errors import EnvelopeError
 
-_BLANK: Final = re.compile(rb"(?>\r\n|\r|\n)(?>\r\n|\r|\n)")
 _BOM: Final = b"\xef\xbb\xbf"
+_FEED, _CARRIAGE = b"\n\r"
 _LINES: Final = re.compile(rb"\r\n|\r|\n")
 
 
@@ -67,32 +67,58 @@ class EventReader:
 
     def _cut(self, *, last: bool) -> list[Event]:
         found: list[Event] = []
-        start = 0
-        while (end := _BLANK.search(self._pending, max(start, self._searched))) is not None:
-            if not last and end.end() == len(self._pending) and self._pending[-1:] == b"\r":
-                break  # the line end may go on with "\n"
-            found.append(read_event(bytes(self._pending[start : end.end()])))
-            start = self._searched = end.end()
+        start, at = 0, self._searched
+        while (end := self._blank_line(at, last=last)) > 0:
+            found.append(read_event(bytes(self._pending[start:end])))
+            start = at = end
         del self._pending[:start]
-        self._searched = max(0, len(self._pending) - 4)
+        self._searched -= start
         if len(self._pending) > self._limit:
             raise EnvelopeError(
                 f"an event has more than the {self._limit:,} bytes accepted", code="TOO_LARGE"
             )
         return found
 
+    def _blank_line(self, at: int, *, last: bool) -> int:
+        """Where the next blank line ends, 0 if that is not known; then notes where to go on.
+
+        Most of a stream is long lines, and single bytes are what is found fastest.
+        """
+        text, size = self._pending, len(self._pending)
+        feed, carriage = text.find(b"\n", at), text.find(b"\r", at)
+        while feed >= 0 or carriage >= 0:
+            place = feed if carriage < 0 or 0 <= feed < carriage else carriage
+            after = place + 2 if place == carriage and feed == place + 1 else place + 1
+            follower = text[after] if after < size else None
+            if follower == _FEED:
+                return after + 1
+            if follower == _CARRIAGE and (last or after + 1 < size):
+                return after + (2 if text[after + 1 : after + 2] == b"\n" else 1)
+            if follower is None or follower == _CARRIAGE:
+                self._searched = place  # what comes next decides
+                return 0
+            if 0 <= feed < after:
+                feed = text.find(b"\n", after)
+            if 0 <= carriage < after:
+                carriage = text.find(b"\r", after)
+        self._searched = size
+        return 0
+
 
 def read_event(raw: bytes) -> Event:
     """One block of lines as an event."""
     data: list[bytes] = []
     fields: dict[bytes, bytes] = {}
-    for line in _LINES.split(raw):
+    text = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in raw else raw
+    for line in text.split(b"\n"):
+        if line.startswith(b"data:"):
+            data.append(line[6:] if line[5:6] == b" " else line[5:])
+            continue
         name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
         if name == b"data":
-            data.append(value)
+            data.append(b"")
         elif name in (b"id", b"event", b"retry"):
-            fields[name] = value
+            fields[name] = value.removeprefix(b" ")
     return Event(
         raw,
         b"\n".join(data) if data else None,

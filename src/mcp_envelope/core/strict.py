@@ -30,10 +30,12 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, most in (("depth", MAX_DEPTH), ("number", MAX_NUMBER)):
+            if type(getattr(self, name)) is not int:
+                raise UsageError(f"limit {name} is no integer")
             if not 1 <= getattr(self, name) <= most:
                 raise UsageError(f"limit {name} is {getattr(self, name)}", hint=f"use 1 to {most}")
         for name in ("request", "result"):
-            if getattr(self, name) < 1:
+            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise UsageError(f"limit {name} must be at least one byte")
 
 

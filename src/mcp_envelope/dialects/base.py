@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 from mcp_envelope.core.document import Document, parse
 from mcp_envelope.core.errors import ConversionError, EnvelopeError, Problem
-from mcp_envelope.core.message import Message
+from mcp_envelope.core.message import Message, Success
 from mcp_envelope.core.ports import Encoded, Filling
 from mcp_envelope.core.schema import SchemaCheck, compile_schema
 
@@ -150,6 +150,11 @@ class SchemaDialect:
     def no_meaning(self, message: Message) -> ConversionError:
         """The error for a kind of message that the dialect has no words for."""
         what = type(message).__name__.lower()
+        if isinstance(message, Success) and message.method is None and not message.waiting:
+            return ConversionError(
+                f"{self.id} speaks of tools, and nothing says that a tool gave this result",
+                hint="method=tools/call (--method tools/call) says so",
+            )
         return ConversionError(
             f"{self.id} has no way to say a {what}"
             + (f" {message.method}" if message.method else ""),

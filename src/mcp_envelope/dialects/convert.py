@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from mcp_envelope.core.document import DEFAULT_LIMITS, Document, Limits, parse
 from mcp_envelope.core.errors import ConversionError, EnvelopeError, Problem, UsageError
 from mcp_envelope.core.message import Event, Message, Request
-from mcp_envelope.core.ports import Dialect, Filling
+from mcp_envelope.core.ports import Dialect
 
 from . import DIALECTS, recognise
-
-#: The options of ``convert``: what they stand for, for messages that lack it.
-OPTIONS: Final[Mapping[str, str]] = {
-    "id": "the id of the request, or of the envelope where that has one of its own",
-    "timestamp": "when it was sent, RFC 3339",
-    "from_peer": "who sent it",
-    "tool": "the tool (or prompt, or resource) that it is about",
-    "method": "the MCP method that it answers",
-    "correlation_id": "the id of the envelope that it answers",
-    "tier": "the caller's tier: community, pro or enterprise",
-    "tool_version": "the version of the tool, semantic",
-    "version": "the version of the tool/1.0 envelope",
-}
+from .options import checked_filling
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +33,26 @@ def decode(
 ) -> Message:
     """Read an envelope; the dialect is recognised unless it is named.
 
-    Raises EnvelopeError for whatever is not a valid envelope.
+    Raises EnvelopeError for whatever breaks the schema, the version or the limits of a part;
+    :func:`validate` looks further, as at whether a kind fits its payload (docs/dialects.md).
     """
     document = _document(data, limits)
     known, part = place(document, dialect)
     message = known.decode(document, part)
-    if isinstance(message, (Request, Event)) and len(document.raw) > limits.request:
-        raise EnvelopeError(
-            f"the request has {len(document.raw):,} bytes, "
-            f"more than the {limits.request:,} accepted",
-            code="TOO_LARGE",
-        )
+    _check_size(document, message, limits)
     return message
 
 
 def encode(message: Message, dialect: str, **filling: str | None) -> bytes:
     """Write a message in a dialect; what it requires and the message lacks is filled in.
 
-    Use :func:`convert` to be told what was filled in and what did not fit.
+    Use :func:`convert` to be told what was filled in and what did not fit. Raises
+    ConversionError for what the dialect cannot say, and UsageError for a message made by hand
+    that makes no sense.
     """
-    return DIALECTS[dialect].encode(message, _filling(filling)).document.raw
+    if message.origin is None:
+        message.check()
+    return DIALECTS[dialect].encode(message, checked_filling(filling)).document.raw
 
 
 def convert(
@@ -80,16 +66,17 @@ def convert(
 ) -> Converted:
     """Turn an envelope of one dialect into one of another.
 
-    ``filling`` gives values for what the target requires (see :data:`OPTIONS`); where none is
-    given a placeholder stands in. With ``strict`` anything lost or filled in is a
+    ``filling`` gives values for what the target requires (see ``OPTIONS`` in options.py); where
+    none is given a placeholder stands in. With ``strict`` anything lost or filled in is a
     ConversionError, and so is a conversion that has no meaning, strict or not.
     """
     target = DIALECTS[to]
-    values = _filling(filling)
+    values = checked_filling(filling)
     message = decode(data, from_, limits=limits)
     if message.method is None and filling.get("method") is not None:
         message = replace(message, method=filling["method"])
     encoded = target.encode(message, values)
+    _check_size(encoded.document, message, limits)
     if strict and (encoded.lost or encoded.filled):
         raise ConversionError(
             f"this conversion to {to} is not exact",
@@ -117,7 +104,26 @@ def validate(
         known, part = place(document, dialect, part)
     except EnvelopeError as error:
         return list(error.problems) or [Problem("", "envelope/unreadable", str(error))]
-    return known.problems(document, part)
+    found = known.problems(document, part)
+    if len(document.raw) > limits.request and not any(p.severity == "error" for p in found):
+        try:
+            decode(document, known.id, limits=limits)
+        except EnvelopeError as error:
+            found += [problem for problem in error.problems if problem.rule == "document/size"]
+    return found
+
+
+def _check_size(document: Document, message: Message, limits: Limits) -> None:
+    """Raise EnvelopeError for a message that is larger than what is accepted of its sort."""
+    asks = isinstance(message, (Request, Event))
+    size, most = len(document.raw), limits.request if asks else limits.result
+    if size > most:
+        what = "request" if asks else "result"
+        raise EnvelopeError(
+            f"the {what} has {size:,} bytes, more than the {most:,} accepted",
+            code="TOO_LARGE",
+            problems=[Problem("", "document/size", f"{size:,} bytes in a {what}, limit {most:,}")],
+        )
 
 
 def _document(data: bytes | Document, limits: Limits) -> Document:
@@ -153,10 +159,3 @@ def _with_part(document: Document, part: str) -> Dialect:
         every = sorted({p for name in DIALECTS for p in DIALECTS[name].parts})
         raise UsageError(f"no dialect has a part {part!r}", hint=f"parts: {', '.join(every)}")
     raise UsageError(f"which dialect's {part}?", hint=f"name one of {', '.join(owners)}")
-
-
-def _filling(values: Mapping[str, str | None]) -> Filling:
-    strange = [name for name in values if name not in OPTIONS]
-    if strange:
-        raise UsageError(f"unknown option {strange[0]!r}", hint=f"options: {', '.join(OPTIONS)}")
-    return Filling({name: value for name, value in values.items() if value is not None})

@@ -106,7 +106,7 @@ class Mcpx(SchemaDialect):
         writer.put("/protocol", PROTOCOL)
         writer.need("/id", "envelope_id", "id")
         writer.place("/ts", "time")
-        peer = writer.get("peer")
+        peer = writer.unless_given("peer", "from_peer")
         if peer is not None:
             writer.put("/from", peer.id, "peer")
         else:

@@ -7,22 +7,19 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from mcp_envelope.core import codes
-from mcp_envelope.core.document import Document
 from mcp_envelope.core.errors import Problem
 from mcp_envelope.core.message import Failure, Fault, Message, Success
-from mcp_envelope.core.plain import walk
 from mcp_envelope.core.pointer import pointer_of
 from mcp_envelope.core.ports import Filling
 
 from .base import SchemaDialect
 from .calls import TOOL_CALL, speaks_of_tools
-from .carriage import written
 from .reader import Layout, Reader
+from .sources import is_safe, without_code
 from .writer import NULL, Writer
 
 _NAMESPACES: Final = {"": "tiered/1.0"}
 _MARK: Final = "envelope-v1"
-_LONGEST: Final = 500
 _DETAILS: Final = "/error/error_details"
 _FIELDS: Final = (
     "tier",
@@ -140,7 +137,7 @@ def _write_capabilities(writer: Writer) -> None:
 def _write_fault(writer: Writer, message: Failure) -> None:
     first = message.faults[0]
     ours = _is_ours(message)
-    said = first.message if ours else _without_code(first.message)
+    said = first.message if ours else without_code(first.message)
     written_code = tiered_code(first.code)
     details = first.details
     if details is not None and not (details.is_object and (ours or is_safe(details))):
@@ -157,7 +154,8 @@ def _write_fault(writer: Writer, message: Failure) -> None:
         code = codes.by_tiered(written_code) or written_code
     again = Fault(code=code, message=said, details=details)
     writer.read_back((again,))
-    writer.carry_instead("faults", (replace(again, code=first.code, retryable=first.retryable),))
+    kept = first.code if ours or is_safe(first.code) else code
+    writer.carry_instead("faults", (replace(again, code=kept, retryable=first.retryable),))
 
 
 def _is_ours(message: Message) -> bool:
@@ -167,29 +165,6 @@ def _is_ours(message: Message) -> bool:
 
 def _anything(value: object) -> bool:
     return True
-
-
-def _without_code(text: str) -> str:
-    """A message without tracebacks and source text: error responses never carry those."""
-    lines = _lines(text)
-    if len(lines) <= 1:
-        return text[:_LONGEST]
-    # A Python traceback says what went wrong in its last line, other texts in their first.
-    said = lines[-1] if lines[0].startswith("Traceback") else lines[0]
-    return said[:_LONGEST]
-
-
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.replace("\r", "\n").split("\n") if line.strip()]
-
-
-def is_safe(value: object) -> bool:
-    """Whether a value may stand in an error: no text in it could be a file or a traceback."""
-    plain = Document.of(written(value)).value
-    return not any(
-        isinstance(part, str) and (len(part) > _LONGEST or len(_lines(part)) > 1)
-        for _, part in walk(plain)
-    )
 
 
 def tiered_code(code: str | None) -> str:

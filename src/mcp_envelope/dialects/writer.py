@@ -94,21 +94,34 @@ class Writer:
 
     def need(self, pointer: str, field: str, option: str, default: object = None) -> None:
         """Write a field that the dialect requires; fill it in where the message lacks it."""
-        value = self.get(field)
+        value = self.unless_given(field, option)
         if value is not None:
             self.put(pointer, value, field)
             return
         self._done.add(field)
         self.fill(pointer, option, default, known=getattr(self.message, field))
 
+    def unless_given(self, field: str, option: str) -> Any:
+        """The field's value; None if it is only carried along, and an option says what it is.
+
+        Anybody could have written into the open place of an envelope; the option is the caller's.
+        """
+        value = self.get(field)
+        if value is None or option not in self._filling.values or not self._is_carried(field):
+            return value
+        self._done.add(field)
+        self._lost.append(self.message.place_of(field))
+        return None
+
     def fill(
         self, pointer: str, option: str, default: object = None, *, known: object = None
     ) -> Any:
         """Write something that the message does not have, from an option or a placeholder."""
         own = self.extra(pointer)
-        if own is not None and own.value is not None:
-            return own.value
         value: object = self._filling.values.get(option)
+        carried = self._is_carried(self._key(pointer))
+        if own is not None and own.value is not None and not (carried and value is not None):
+            return own.value
         if value is None:
             value = known if known is not None else default
         if value is None:
@@ -333,6 +346,10 @@ class Writer:
         return [pointers[name] for name in sorted(self.message.filled) if name in pointers]
 
     # -- inside --------------------------------------------------------------------------
+
+    def _is_carried(self, name: str) -> bool:
+        """Whether a field or an extra was not said by the envelope itself."""
+        return pointer_of([MARK]) in self.message.place_of(name)
 
     def _key(self, pointer: str) -> str:
         namespace, place = max(

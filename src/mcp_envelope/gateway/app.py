@@ -27,9 +27,9 @@ from mcp_envelope.upstreams.stdio import StdioUpstream
 from .announcement import announce
 from .common import Common, log
 from .listener import Listener
+from .opening import check_names, several, single
 from .reload import Reloader
 from .route import Route
-from .sessions import Sessions
 from .settings import HttpSettings, Settings, UpstreamSettings
 from .settings_changes import Changes
 
@@ -71,6 +71,8 @@ class Gateway:
             routes = {
                 each.name: Route(_upstream(each, limits), each) for each in settings.upstreams
             }
+            if len(routes) > 1 and not settings.namespace:
+                await check_names(routes, common)
             gateway = cls(settings, common, routes, _desk(routes, settings, common))
             await common.ledger.append(started(time=common.now(), instance=common.instance))
             tidying = asyncio.create_task(gateway._tidy())
@@ -79,6 +81,7 @@ class Gateway:
             finally:
                 tidying.cancel()
                 await gateway.desk.close()
+                await asyncio.gather(*(route.upstream.close() for route in routes.values()))
                 await _say_stopped(common)
         finally:
             await common.ledger.close()
@@ -173,9 +176,9 @@ def _upstream(settings: UpstreamSettings, limits: Limits) -> Upstream:
 
 
 def _desk(routes: dict[str, Route], settings: Settings, common: Common) -> _Desk:
-    if len(routes) == 1:
-        return Sessions(next(iter(routes.values())), common)
-    raise ConfigError("several upstreams")
+    if len(routes) > 1:
+        return several(routes, common, namespace=settings.namespace)
+    return single(next(iter(routes.values())), common)
 
 
 def _open_record(settings: Settings) -> Ledger:

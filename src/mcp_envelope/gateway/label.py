@@ -11,22 +11,47 @@ from mcp_envelope.core.frame import Frame
 from mcp_envelope.dialects import DIALECTS
 from mcp_envelope.pipeline.record import LABEL
 
+#: What a client may ask for in its capabilities, under our key.
+OFF: Final = "off"
+_PLACES: Final = ("extensions", "experimental")
 SCHEMA_VERSION: Final = "mcp.envelope.record.v0.1"
 #: Dialects whose answers a tool may return as its own result.
 _ENVELOPES: Final = ("provenance/0.1", "tiered/1.0", "tool/1.0", "jsonrpc/2.0")
 _LARGEST: Final = 1024 * 1024
 
 
-def label_of(frame: Frame, facts: Mapping[str, Any]) -> dict[str, Any]:
+def label_of(
+    result: Mapping[str, Any], meta: Mapping[str, Any], facts: Mapping[str, Any]
+) -> dict[str, Any]:
     """The label of a result; it keeps the one that another gateway put there before."""
     label: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **facts}
-    envelope = recognised(frame.value["result"])
+    envelope = recognised(result)
     if envelope is not None:
         label["envelope"] = envelope
-    earlier = frame.meta.get(LABEL)
-    if earlier is not None and frame.result is not None:
-        label["upstream"] = frame.result.at(f"/_meta/{LABEL.replace('/', '~1')}")
+    if LABEL in meta:
+        label["upstream"] = meta[LABEL]
     return label
+
+
+def advertised(answer: Frame, *, stateless: bool) -> Frame:
+    """The answer to a handshake, with what the label is announced by among the capabilities."""
+    place = "extensions" if stateless else "experimental"
+    holder = answer.value.get("result")
+    for name in ("capabilities", place):
+        holder = holder.get(name, {}) if isinstance(holder, dict) else None
+    if not isinstance(holder, dict) or LABEL in holder:
+        return answer
+    return answer.put(("result", "capabilities", place, LABEL), {"modes": ["meta", OFF]})
+
+
+def wanted_mode(capabilities: object) -> str | None:
+    """The mode that a client asks for in its capabilities, None if it does not."""
+    for place in _PLACES:
+        holder = capabilities.get(place) if isinstance(capabilities, dict) else None
+        asked = holder.get(LABEL) if isinstance(holder, dict) else None
+        if isinstance(asked, dict) and isinstance(asked.get("mode"), str):
+            return str(asked["mode"])
+    return None
 
 
 def recognised(result: Mapping[str, Any]) -> str | None:

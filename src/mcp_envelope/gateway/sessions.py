@@ -1,23 +1,23 @@
-"""Which conversation a message belongs to, where one upstream stands behind the doors."""
+"""Which conversation a message belongs to, and how long each is kept."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from mcp_envelope.core.document import dump
-from mcp_envelope.core.door import STATELESS, Answer, RefusedError
+from mcp_envelope.core.door import STATELESS, Answer, Conversation, RefusedError
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError
-from mcp_envelope.core.link import Link, Relay
+from mcp_envelope.core.link import Relay
 from mcp_envelope.pipeline.answers import failure
-from mcp_envelope.pipeline.catalog import Catalog
 
 from .common import Common, log
+from .malformed import record_malformed
 from .route import Route
-from .talk import Talk, record_malformed
+from .talk import Talk
 
 #: Versions whose clients shake hands first.
 STATEFUL: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -27,48 +27,74 @@ _VERSION: Final = "mcp-protocol-version"
 _MOST_REMEMBERED: Final = 10_000
 
 
-class Sessions:
-    """The conversations with one upstream, through all doors (a door's ``Desk``).
+class Kept(Conversation, Protocol):
+    """A conversation that is looked after. ``used`` is when, by the gateway's clock."""
 
-    Where the upstream speaks HTTP itself, sessions are its own: they are only remembered, and
-    one that is not known here is passed on for the upstream to judge. In front of anything else
-    the gateway makes sessions, each with a link of its own.
+    used: float
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is under way."""
+
+
+class Opener(Protocol):
+    """How a conversation of the gateway's own begins. EnvelopeError if it cannot."""
+
+    async def __call__(self, *, stateless: bool, door: str, peer: str, session: str | None) -> Kept:
+        """A new conversation."""
+
+
+class Sessions:
+    """Conversations that the gateway keeps itself (a door's ``Desk``).
+
+    Each client of a stateful revision has one of its own; those of stateless ones share one.
+    ``idle`` is how many seconds one is kept that nobody uses.
     """
 
-    def __init__(self, route: Route, common: Common) -> None:
-        self._route = route
+    def __init__(self, common: Common, opener: Opener, *, idle: float) -> None:
         self._common = common
-        self._relay = route.upstream.relay()
-        self._talks: OrderedDict[str, Talk] = OrderedDict()
-        self._shared: dict[tuple[str, str, bool], Talk] = {}
+        self._open = opener
+        self._idle = idle
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._shared: dict[tuple[str, str], Kept] = {}
         self._opening = asyncio.Lock()
-
-    # -- what a door calls -------------------------------------------------------------------
 
     async def converse(
         self, frame: Frame | None, head: Mapping[str, str], *, door: str, peer: str
-    ) -> Talk:
+    ) -> Conversation:
         """The conversation that a message, or a GET (``frame`` is None), belongs to."""
         if door != "http":
-            link = await self._connect(frame, head, stateless=False)
-            return self._talk(link, door, peer)
-        if _is_stateless(frame, head):
-            return await self._shared_talk(frame, head, door, peer, stateless=True)
-        if self._relay is not None:
-            return await self._relayed(self._relay, frame, head, door, peer)
-        return await self._own(frame, head, door, peer)
+            return await self._begin(frame, head, stateless=False, door=door, peer=peer)
+        if is_stateless(frame, head):
+            return await self._share(frame, head, door, peer)
+        version = head.get(_VERSION)
+        if version is not None and version not in STATEFUL:
+            raise RefusedError(_unsupported(frame, version))
+        session = head.get(_SESSION)
+        if session is not None:
+            found = self._kept.get(session)
+            if found is None:
+                raise RefusedError(_no_session(frame))
+            return found
+        if frame is None or frame.method != "initialize":
+            raise RefusedError(_no_session_named(frame))
+        session = self._common.new_id()
+        begun = await self._begin(
+            frame, head, stateless=False, door=door, peer=peer, session=session
+        )
+        self._kept[session] = begun
+        return begun
 
     async def end(self, head: Mapping[str, str], *, door: str, peer: str) -> Answer:
         """End the session that the head names, as a DELETE asks for."""
         session = head.get(_SESSION)
-        talk = self._talks.pop(session, None) if session is not None else None
-        if self._relay is not None:
-            answer = await _end_upstream(self._relay, head)
-        else:
-            answer = Answer(status=200) if talk is not None else _no_session(None)
-        if talk is not None:
-            await talk.close()
-        return answer
+        if session is None:
+            return _no_session_named(None)
+        found = self._kept.pop(session, None)
+        if found is None:
+            return _no_session(None)
+        await found.close()
+        return Answer(status=200)
 
     async def malformed(self, error: FrameError, size: int, *, door: str, peer: str) -> Answer:
         """Record bytes that are no message and belong to no conversation; the answer to them."""
@@ -76,97 +102,45 @@ class Sessions:
 
     async def tidy(self) -> None:
         """End sessions that nobody has used for long."""
-        oldest = self._common.tick() - self._route.settings.idle
-        for session, talk in list(self._talks.items()):
-            if talk.used < oldest and talk.is_idle:
-                log.info("%s: a session was ended, unused for long", self._route.name)
-                del self._talks[session]
-                await talk.close()
+        oldest = self._common.tick() - self._idle
+        for session, kept in list(self._kept.items()):
+            if kept.used < oldest and kept.is_idle:
+                log.info("a session was ended, unused for long")
+                del self._kept[session]
+                await kept.close()
 
     async def close(self) -> None:
-        """End all conversations and the upstream."""
-        talks = [*self._talks.values(), *self._shared.values()]
-        self._talks.clear()
+        """End all conversations."""
+        found = [*self._kept.values(), *self._shared.values()]
+        self._kept.clear()
         self._shared.clear()
-        await asyncio.gather(*(talk.close() for talk in talks))
-        await self._route.upstream.close()
+        await asyncio.gather(*(each.close() for each in found))
 
-    # -- where the upstream keeps the sessions -------------------------------------------------
-
-    async def _relayed(
-        self, relay: Relay, frame: Frame | None, head: Mapping[str, str], door: str, peer: str
-    ) -> Talk:
-        session = head.get(_SESSION)
-        if session is None:
-            if frame is not None and frame.method == "initialize":
-                talk = self._talk(relay, door, peer, relays=True)
-                talk.on_session = self._remember
-                return talk
-            return await self._shared_talk(frame, head, door, peer, stateless=False)
-        found = self._talks.get(session)
-        if found is None:
-            found = self._talk(relay, door, peer, relays=True)
-            self._remember(session, found)
-        self._talks.move_to_end(session)
-        return found
-
-    def _remember(self, session: str, talk: Talk) -> None:
-        self._talks[session] = talk
-        while len(self._talks) > _MOST_REMEMBERED:
-            self._talks.popitem(last=False)
-
-    # -- where the gateway keeps them ------------------------------------------------------------
-
-    async def _own(
+    async def _share(
         self, frame: Frame | None, head: Mapping[str, str], door: str, peer: str
-    ) -> Talk:
-        version = head.get(_VERSION)
-        if version is not None and version not in STATEFUL:
-            raise RefusedError(_unsupported(frame, version))
-        session = head.get(_SESSION)
-        if session is not None:
-            talk = self._talks.get(session)
-            if talk is None:
-                raise RefusedError(_no_session(frame))
-            return talk
-        if frame is None or frame.method != "initialize":
-            raise RefusedError(_no_session_named(frame))
-        link = await self._connect(frame, head, stateless=False)
-        session = self._common.new_id()
-        talk = self._talks[session] = self._talk(link, door, peer, session=session)
-        return talk
-
-    # -- both ------------------------------------------------------------------------------------
-
-    async def _shared_talk(
-        self,
-        frame: Frame | None,
-        head: Mapping[str, str],
-        door: str,
-        peer: str,
-        *,
-        stateless: bool,
-    ) -> Talk:
-        """The conversation of all clients that have none of their own."""
-        key = (door, peer, stateless)
+    ) -> Kept:
+        key = (door, peer)
         found = self._shared.get(key)
         if found is None:
             async with self._opening:
                 found = self._shared.get(key)
                 if found is None:
-                    link: Link | None = self._relay
-                    if link is None:
-                        link = await self._connect(frame, head, stateless=True)
-                    relays = self._relay is not None
-                    found = self._talk(link, door, peer, relays=relays, shared=True)
+                    found = await self._begin(frame, head, stateless=True, door=door, peer=peer)
                     self._shared[key] = found
         return found
 
-    async def _connect(
-        self, frame: Frame | None, head: Mapping[str, str], *, stateless: bool
-    ) -> Link:
+    async def _begin(
+        self,
+        frame: Frame | None,
+        head: Mapping[str, str],
+        *,
+        stateless: bool,
+        door: str,
+        peer: str,
+        session: str | None = None,
+    ) -> Kept:
         try:
-            return await self._route.upstream.connect(stateless=stateless)
+            return await self._open(stateless=stateless, door=door, peer=peer, session=session)
         except EnvelopeError as error:
             id = frame.id if frame is not None else None
             revision = (frame.revision if frame is not None else None) or head.get(_VERSION, "")
@@ -174,39 +148,85 @@ class Sessions:
             answer = failure(error, id=id, revision=revision, request_id=request_id)
             raise RefusedError(answer) from error
 
-    def _talk(
-        self,
-        link: Link,
-        door: str,
-        peer: str,
-        *,
-        relays: bool = False,
-        shared: bool = False,
-        session: str | None = None,
-    ) -> Talk:
-        catalog = Catalog(self._common.checks, self._common.tick)
+
+class RelayedSessions(Sessions):
+    """Conversations with an upstream that speaks HTTP itself, and keeps its sessions itself.
+
+    They are only remembered here: a session that is not known is passed on all the same, for
+    the upstream to judge.
+    """
+
+    def __init__(self, route: Route, common: Common, opener: Opener, relay: Relay) -> None:
+        super().__init__(common, opener, idle=route.settings.idle)
+        self._route = route
+        self._relay = relay
+        self._stateless: dict[tuple[str, bool], Talk] = {}
+
+    async def converse(
+        self, frame: Frame | None, head: Mapping[str, str], *, door: str, peer: str
+    ) -> Conversation:
+        """The conversation that a message, or a GET (``frame`` is None), belongs to."""
+        if door != "http":
+            return await super().converse(frame, head, door=door, peer=peer)
+        session = head.get(_SESSION)
+        if is_stateless(frame, head):
+            return self._of_all(door, peer, stateless=True)
+        if session is not None:
+            found = self._kept.get(session)
+            if found is None:
+                found = self._talk(door, peer)
+                self._remember(session, found)
+            self._kept.move_to_end(session)
+            return found
+        if frame is not None and frame.method == "initialize":
+            talk = self._talk(door, peer)
+            talk.on_session = self._remember
+            return talk
+        return self._of_all(door, peer, stateless=False)
+
+    async def end(self, head: Mapping[str, str], *, door: str, peer: str) -> Answer:
+        """Hand on that a session is to end."""
+        found = self._kept.pop(head.get(_SESSION, ""), None)
+        try:
+            reply = await self._relay.end(head)
+            answer = Answer(body=reply.body, status=reply.status, headers=reply.headers)
+        except EnvelopeError as error:
+            answer = failure(error, id=None, revision=head.get(_VERSION, ""), request_id="")
+        if found is not None:
+            await found.close()
+        return answer
+
+    async def close(self) -> None:
+        """End all conversations."""
+        await asyncio.gather(*(each.close() for each in self._stateless.values()))
+        await super().close()
+
+    def _of_all(self, door: str, peer: str, *, stateless: bool) -> Talk:
+        """The conversation of all clients that have none of their own."""
+        found = self._stateless.get((peer, stateless))
+        if found is None:
+            found = self._stateless[peer, stateless] = self._talk(door, peer, shared=True)
+        return found
+
+    def _talk(self, door: str, peer: str, *, shared: bool = False) -> Talk:
         return Talk(
             self._route,
-            link,
+            self._relay,
             self._common,
             door=door,
             peer=peer,
-            relays=relays,
+            relays=True,
             shared=shared,
-            session=session,
-            catalog=catalog,
         )
 
-
-async def _end_upstream(relay: Relay, head: Mapping[str, str]) -> Answer:
-    try:
-        reply = await relay.end(head)
-    except EnvelopeError as error:
-        return failure(error, id=None, revision=head.get(_VERSION, ""), request_id="")
-    return Answer(body=reply.body, status=reply.status, headers=reply.headers)
+    def _remember(self, session: str, talk: Kept) -> None:
+        self._kept[session] = talk
+        while len(self._kept) > _MOST_REMEMBERED:
+            self._kept.popitem(last=False)
 
 
-def _is_stateless(frame: Frame | None, head: Mapping[str, str]) -> bool:
+def is_stateless(frame: Frame | None, head: Mapping[str, str]) -> bool:
+    """Whether a message over HTTP is of a revision without sessions."""
     version = head.get(_VERSION)
     if version is not None:
         return version >= STATELESS
@@ -215,9 +235,7 @@ def _is_stateless(frame: Frame | None, head: Mapping[str, str]) -> bool:
 
 def _refusal(frame: Frame | None, status: int, message: str, **data: object) -> Answer:
     id = frame.id if frame is not None and frame.shape == "request" else None
-    error: dict[str, object] = {"code": -32600, "message": message}
-    if data:
-        error["data"] = data
+    error = {"code": -32600, "message": message, "data": data}
     return Answer(raw=dump({"jsonrpc": "2.0", "id": id, "error": error}), status=status)
 
 

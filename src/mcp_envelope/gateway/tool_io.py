@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from mcp_envelope.core.document import dump
+from mcp_envelope.core.document import Document, dump
 from mcp_envelope.core.errors import EnvelopeError, Problem
 from mcp_envelope.core.schema import SchemaCheck
 
@@ -18,6 +18,8 @@ _RULES: Final = "jsonrpc-2.0/tool_io.schema.json#"
 @dataclass(frozen=True, slots=True)
 class ToolSide:
     """The check of one side of a call. It takes the whole ``{tool, input, output}`` object.
+
+    ``problems`` and ``validate`` take documents, too; ``accepts``, for hot paths, plain values.
 
     ``tool`` must name this very tool, and the side's member must be an object that satisfies
     the tool's schema; the other side is not looked at. ``validator`` is the compiled schema,
@@ -43,7 +45,7 @@ class ToolSide:
 
     def problems(self, instance: Any, limit: int = 20) -> list[Problem]:
         """What is wrong with this side: nothing if it is accepted, else up to ``limit``."""
-        dump(instance)  # raises for what is not JSON
+        instance = _plain(instance)
         found = list(self._shape(instance))
         usable = isinstance(instance, dict) and isinstance(instance.get(self.member), dict)
         if usable and self.validator is not None:
@@ -56,7 +58,7 @@ class ToolSide:
 
         INVALID_TOOL_INPUT or INVALID_TOOL_OUTPUT; INVALID_ENVELOPE for another tool's object.
         """
-        dump(instance)  # raises for what is not JSON
+        instance = _plain(instance)
         if self.accepts(instance):
             return
         found = self.problems(instance)
@@ -110,9 +112,18 @@ class ToolIO:
 
     def validate(self, instance: Any) -> None:
         """Raise EnvelopeError unless the input, and the output if there is one, are accepted."""
+        instance = _plain(instance)
         self.input.validate(instance)
         if "output" in instance:
             self.output.validate(instance)
+
+
+def _plain(instance: Any) -> Any:
+    """The plain value of a document or plain value; EnvelopeError for what is not JSON."""
+    if isinstance(instance, Document):
+        return instance.value
+    dump(instance)
+    return instance
 
 
 def _missing(member: str, hint: str) -> Problem:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_envelope.core.door import Outlet
 from mcp_envelope.core.entry import Body
+from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame
 from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.link import Item, Link
@@ -29,7 +30,8 @@ class Call:
 
     ``frame`` is what the client sent, ``sent`` what goes to the upstream: the same, unless a
     name or an id had to change on the way. ``outlet`` is where everything goes that comes back.
-    ``request_id`` is ours and unique. ``ended`` is the canonical code with which the call is
+    ``request_id`` is ours and unique, ``flaw`` why the call can go nowhere. ``ended`` is the
+    canonical code with which the call is
     ended from outside, None as long as it is not; ``dispatched`` whether the upstream may have
     seen it.
     """
@@ -52,6 +54,7 @@ class Call:
     tool: Tool | None = None
     input: Body | None = None
     warnings: list[str] = field(default_factory=list)
+    flaw: EnvelopeError | None = None
     ended: str | None = None
     dispatched: bool = False
     task: asyncio.Task[Any] | None = None
@@ -65,6 +68,10 @@ class Call:
         """Note something that did not stop the call."""
         if text not in self.warnings:
             self.warnings.append(text)
+
+
+#: Where in an answer something is put, and what.
+Label = tuple[tuple[str, ...], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +98,10 @@ class Stages:
       again of which nothing reached the upstream.
     - ``resumed`` waits for the answer on another stream than the one that the call began, and
       sets where the rest of the call is to go (``call.outlet``).
-    - ``passing`` is shown what comes before an answer, ``learn`` each answer; ``rename`` gives
-      the answer as the client is to see it.
-    - ``label`` gives what is put under our key of ``_meta``, None for nothing.
+    - ``passing`` gives what comes before an answer as the client is to see it, ``rename`` the
+      answer; ``learn`` is shown each answer.
+    - ``label`` gives what is put into an answer besides, and where; it is handed the facts about
+      the call where that was recorded.
     - ``report`` is told of what nobody foresaw.
     """
 
@@ -105,10 +113,10 @@ class Stages:
     timeout: Callable[[Call], float]
     retries: Callable[[Call], int]
     resumed: Callable[[Call], Awaitable[Item]]
-    passing: Callable[[Call, Item], None]
+    passing: Callable[[Item], Item]
     learn: Callable[[Call, Answered], None]
     rename: Callable[[Call, Frame], Frame]
-    label: Callable[[Call, Frame, Mapping[str, Any]], Mapping[str, Any] | None]
+    label: Callable[[Call, Frame, Mapping[str, Any] | None], Label | None]
     ledger: Ledger
     instance: str
     now: Callable[[], str]

@@ -78,7 +78,7 @@ class HttpOutlet:
         await self._write(_bytes_of(item))
 
     async def suspend(self) -> bool:
-        """The upstream closed its stream before the answer: close ours, too, if that makes sense."""
+        """The upstream closed its stream before the answer: close ours as well."""
         if not self._resumable or not self._streaming:
             return False
         await self._write(b"", last=True)

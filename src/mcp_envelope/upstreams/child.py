@@ -91,6 +91,7 @@ class Child:
         self.gone: Gone | None = None
         self.started = time.monotonic()
         self.heard = False
+        self._pidfd = -1
         self._process, self._stdin, self._stdout = _spawn(launch)
         self.pid = self._process.pid
         self._loop.add_reader(self._stdout, self._read)
@@ -191,6 +192,7 @@ class Child:
             if self._process.returncode is None:
                 with suppress(subprocess.TimeoutExpired):
                     self._process.wait(1.0)
+            self._unwatch()
             self._finish()
 
     async def _wait_for_group(self) -> None:
@@ -215,29 +217,31 @@ class Child:
     def _watch(self) -> None:
         """Have :meth:`_exit` called when the process has ended."""
         open_pidfd = getattr(os, "pidfd_open", None)
-        try:
-            descriptor = open_pidfd(self.pid) if open_pidfd is not None else -1
-        except OSError:
-            descriptor = -1
-        if descriptor >= 0:
-            self._loop.add_reader(descriptor, self._exit, descriptor)
-            return
+        if open_pidfd is not None:
+            with suppress(OSError):  # an old kernel
+                self._pidfd = open_pidfd(self.pid)
+                self._loop.add_reader(self._pidfd, self._exit)
+                return
 
         def wait() -> None:
             self._process.wait()
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._exit, -1)
+                self._loop.call_soon_threadsafe(self._exit)
 
         threading.Thread(target=wait, daemon=True, name=f"wait-{self.pid}").start()
 
-    def _exit(self, descriptor: int) -> None:
-        if descriptor >= 0:
-            self._loop.remove_reader(descriptor)
-            os.close(descriptor)
+    def _exit(self) -> None:
+        self._unwatch()
         self._process.wait()
         if not self._exited.done():
             self._exited.set_result(None)
         self._read_rest()
+
+    def _unwatch(self) -> None:
+        if self._pidfd >= 0:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
 
     def _read_rest(self) -> None:
         """Nothing more will come, though others may hold the pipe open: take what is in it."""
@@ -310,11 +314,8 @@ class Child:
         if rest is not None:
             self._on_line(rest)
         code = self._process.returncode
-        how = (
-            f"{self._flaw or 'did not end'} while it went on running"
-            if code is None
-            else ended_how(code)
-        )
+        flaw = self._flaw or "did not end"
+        how = f"{flaw} while it went on running" if code is None else ended_how(code)
         self.gone = Gone(how, self._reached())
         self._close_input()
         self._close_output()

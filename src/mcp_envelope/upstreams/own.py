@@ -335,6 +335,9 @@ class OwnLink:
         if self._child is not None and not call.cancelled and call.method != "initialize":
             self._child.write(cancellation(call.id))
 
+    def over(self, call: Call) -> None:
+        """Those that end are forgotten by whoever ends them."""
+
     def _hold(self, call: Call) -> None:
         if not call.held and (len(call) > _MOST or call.size > _MOST_BYTES):
             call.held = True

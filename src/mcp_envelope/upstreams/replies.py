@@ -63,6 +63,9 @@ class CallOwner(Protocol):
     def closed(self, call: Call) -> None:
         """Nobody wants any more of a call that has not ended."""
 
+    def over(self, call: Call) -> None:
+        """A call has ended, one way or another."""
+
 
 class Call(PipeReply):
     """A request that is under way, and its reply.
@@ -80,7 +83,7 @@ class Call(PipeReply):
         self.token: object = meta.get("progressToken")
         self.token_key = key_of(self.token)
         self.method = frame.method
-        self.asks_logs = LOG_LEVEL in meta
+        self.asks_logs = LOG_LEVEL in meta and self.method != LISTEN
         self.mark = 0
         self.number = 0
         self.held = self.cancelled = self.ended = False
@@ -104,8 +107,10 @@ class Call(PipeReply):
         """The answer, or the end without one."""
         if frame is not None:
             self.put(frame)
-        self.ended = True
-        self._wake()
+        if not self.ended:
+            self.ended = True
+            self._owner.over(self)
+            self._wake()
 
     def fail(self, error: EnvelopeError, *, at_once: bool = False) -> None:
         """There will be no answer; ``at_once`` drops what has not been taken yet."""
@@ -137,8 +142,8 @@ class Call(PipeReply):
         self.size = 0
         self._error = None
         if not self.ended:
-            self.finish()
             self._owner.closed(self)
+            self.finish()
         if self.held:
             self._owner.taken(self)
 

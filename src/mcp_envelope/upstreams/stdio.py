@@ -81,7 +81,7 @@ class StdioUpstream:
             return self._pool.link()
         if not self.has_room():
             raise self.crowded()
-        link = OwnLink(self, self._links.discard)
+        link = OwnLink(self, self._leave)
         link.open()
         self._links.add(link)
         return link
@@ -92,7 +92,7 @@ class StdioUpstream:
     async def close(self) -> None:
         """End everything, all at once; takes at most little more than twice ``grace``."""
         self._closed = True
-        links = [link.close() for link in self._links]
+        links = [link.close() for link in list(self._links)]
         await asyncio.gather(*links, self._pool.close())
         while self._endings:
             await asyncio.wait(self._endings)
@@ -109,6 +109,10 @@ class StdioUpstream:
             f"upstream {self.name!r} has {self._processes} processes, and may have no more",
             hint="end conversations that are not used, or raise the upstream's `processes`",
         )
+
+    def _leave(self, link: OwnLink) -> None:
+        self._links.discard(link)
+        self._pool.next_turn()
 
     def start(self, on_line: OnLine, on_gone: OnGone, backoff: Backoff) -> Child:
         """A new child; UnavailableError if there is none, or not yet."""

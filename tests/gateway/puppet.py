@@ -1,8 +1,8 @@
 """An MCP server that does what the calls themselves tell it to: on pipes, and the wits of it.
 
 ``params.plan`` says what is answered: ``{"say": [base64, …], "then": "die" | "hang"}``, where
-``@ID@`` in a message becomes the request's id, as it was written, and ``@PAD@`` as many bytes as
-``plan.pad`` says. Without a plan the answers
+``@ID@`` and ``@TOKEN@`` in a message become the request's id and progress token, as they were
+written, and ``@PAD@`` as many bytes as ``plan.pad`` says. Without a plan the answers
 are those of a plain server. As a program it takes the file to note each line in that it reads.
 
 It imports next to nothing, for it is started often.
@@ -18,6 +18,7 @@ from binascii import a2b_base64
 from typing import Any
 
 _ID = re.compile(rb'"id":\s*("(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*)')
+_TOKEN = re.compile(rb'"progressToken":\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)')
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 SERVED = ("2025-06-18", "2025-11-25", "2026-07-28")
 
@@ -62,8 +63,10 @@ class Puppet:
             if then == "hang":
                 self.waiting.append(id)
             pad = b"x" * plan.get("pad", 0)
+            token = found[1] if (found := _TOKEN.search(raw)) else b"null"
             said = [a2b_base64(text) for text in plan.get("say", ())]
-            return [text.replace(b"@ID@", id).replace(b"@PAD@", pad) for text in said], then
+            filled = [text.replace(b"@ID@", id).replace(b"@TOKEN@", token) for text in said]
+            return [text.replace(b"@PAD@", pad) for text in filled], then
         answer = self._plain(method, params)
         return [b'{"jsonrpc":"2.0","id":%b,%b}' % (id, answer)], ""
 

@@ -7,9 +7,10 @@ import json
 import os
 import sys
 from binascii import b2a_base64
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -108,6 +109,7 @@ class Rig:
     sink: int = -1
     session: dict[str, str] = field(default_factory=dict)
     count: int = 0
+    stop: Callable[[], Awaitable[None]] | None = None
 
     @property
     def heard(self) -> list[bytes]:
@@ -162,7 +164,7 @@ class Rig:
             response = await post(self.port, raw, self.head(known) | named, size=size)
             return Said(response.messages, response)
         self.write(raw)
-        wants = not isinstance(message, dict) or "id" in message
+        wants = not isinstance(message, dict) or ("id" in message and "method" in message)
         return Said(await self.read() if wants else [])
 
     async def begin(self, message: Any) -> Awaitable[Said]:
@@ -259,6 +261,7 @@ async def _open_http(rig: Rig, stack: AsyncExitStack) -> None:
     door = HttpDoor(gateway.desk, gateway.gate, gateway.common.limits)
     listener = await stack.enter_async_context(Listener.open(door, "127.0.0.1", 0))
     rig.port = int(listener.url.rpartition(":")[2])
+    rig.stop = partial(door.stop, 2.0)
 
 
 async def _open_stdio(rig: Rig, stack: AsyncExitStack) -> None:
@@ -273,6 +276,12 @@ async def _open_stdio(rig: Rig, stack: AsyncExitStack) -> None:
         lambda: asyncio.StreamReaderProtocol(rig.source), os.fdopen(ours, "rb", buffering=0)
     )
     serving = asyncio.create_task(door.serve())
+
+    async def stop() -> None:
+        door.stop()
+        await serving
+
+    rig.stop = stop
 
     async def end() -> None:
         os.close(rig.sink)

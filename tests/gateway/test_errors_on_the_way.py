@@ -267,7 +267,8 @@ def test_a_gateway_that_is_closed_mid_call_says_so(door: str, tmp_path: Path) ->
                 rig.write(json.dumps(message).encode())
                 asking = asyncio.create_task(asyncio.sleep(0, Said([])))
             await until_run(rig, before + 1)
-            await rig.gateway.desk.close()
+            assert rig.stop is not None
+            await rig.stop()
             await asyncio.wait([asking])
             entries = await book.after(start, 2)
             assert [each["outcome"] for each in entries] == [None, "OUTCOME_UNKNOWN"]

@@ -91,8 +91,8 @@ class Endpoint:
     """A puppet behind HTTP. ``heard`` are the heads and bodies of what was POSTed.
 
     How it answers is said by ``params.plan.as``: ``json`` (if nothing is said), ``sse``, ``lines``
-    (each line of the data in a field of its own), ``crlf``, ``bytes`` (a byte a chunk), or
-    ``reset``, which is no answer.
+    (each line of the data in a field of its own), ``crlf``, ``bytes`` (a byte a chunk), ``reset``,
+    which is no answer, or an HTTP status, with which the message is sent as plain text.
     """
 
     port: int = 0
@@ -144,6 +144,10 @@ class Endpoint:
         if then == "die" or plan.get("as") == "reset":
             writer.transport.abort()
             return False
+        if plan.get("as", "").isdigit():
+            start = b"HTTP/1.1 %b x\r\ncontent-type: text/plain\r\ncontent-length: %d\r\n\r\n"
+            writer.write(start % (plan["as"].encode(), len(said[-1])) + said[-1])
+            return True
         if then == "hang":
             await self.released.wait()
             self.released.clear()

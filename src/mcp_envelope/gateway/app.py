@@ -13,24 +13,20 @@ from typing import Any, Final, Protocol
 from mcp_envelope.core.door import Desk
 from mcp_envelope.core.entry import started, stopped
 from mcp_envelope.core.errors import ConfigError, EnvelopeError
-from mcp_envelope.core.link import Upstream
-from mcp_envelope.core.ports import Ledger
-from mcp_envelope.core.strict import Limits
 from mcp_envelope.stores import open_ledger
 from mcp_envelope.transports.http import HttpDoor
 from mcp_envelope.transports.http_answers import Gate
 from mcp_envelope.transports.stdio import StdioDoor
 from mcp_envelope.transports.stdio_pipes import StdioPipes, claim
-from mcp_envelope.upstreams.http import HttpUpstream
-from mcp_envelope.upstreams.stdio import StdioUpstream
 
 from .announcement import announce
 from .common import Common, log
 from .listener import Listener
 from .opening import check_names, several, single
+from .parts import ledger_name_of, limits_of, upstream_of
 from .reload import Reloader
 from .route import Route
-from .settings import HttpSettings, Settings, UpstreamSettings
+from .settings import HttpSettings, Settings
 from .settings_changes import Changes
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
@@ -65,11 +61,13 @@ class Gateway:
     @contextlib.asynccontextmanager
     async def open(cls, settings: Settings) -> AsyncIterator[Gateway]:
         """A gateway without doors. ConfigError or EnvelopeError where it cannot be had."""
-        limits = Limits(request=settings.max_request_bytes, result=settings.max_result_bytes)
-        common = Common(ledger=_open_record(settings), limits=limits)
+        limits = limits_of(settings)
+        common = Common(
+            ledger=open_ledger(settings.ledger, name=ledger_name_of(settings)), limits=limits
+        )
         try:
             routes = {
-                each.name: Route(_upstream(each, limits), each) for each in settings.upstreams
+                each.name: Route(upstream_of(each, limits), each) for each in settings.upstreams
             }
             if len(routes) > 1 and not settings.namespace:
                 await check_names(routes, common)
@@ -155,35 +153,10 @@ async def _serve_http(gateway: Gateway, http: HttpSettings) -> None:
         await door.stop(_STOPPING)
 
 
-def _upstream(settings: UpstreamSettings, limits: Limits) -> Upstream:
-    if settings.url is not None:
-        return HttpUpstream(
-            settings.name,
-            settings.url,
-            headers=settings.headers,
-            connect_timeout=settings.connect_timeout,
-            limits=limits,
-        )
-    return StdioUpstream(
-        settings.name,
-        settings.command,
-        env=settings.env,
-        cwd=settings.cwd,
-        limits=limits,
-        grace=settings.grace,
-        processes=settings.processes,
-    )
-
-
 def _desk(routes: dict[str, Route], settings: Settings, common: Common) -> _Desk:
     if len(routes) > 1:
         return several(routes, common, namespace=settings.namespace)
     return single(next(iter(routes.values())), common)
-
-
-def _open_record(settings: Settings) -> Ledger:
-    name = settings.upstreams[0].name if len(settings.upstreams) == 1 else "gateway"
-    return open_ledger(settings.ledger, name=name)
 
 
 async def _say_stopped(common: Common) -> None:

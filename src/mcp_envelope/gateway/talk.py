@@ -11,16 +11,17 @@ from mcp_envelope.core.document import Document
 from mcp_envelope.core.door import LEGACY, STATELESS, Answer, Outlet
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, IdKey, id_key
+from mcp_envelope.core.hops import hello
 from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.link import Item, Link, Reply
-from mcp_envelope.pipeline.answers import failure
+from mcp_envelope.pipeline.answers import MissingMetaError, failure
 from mcp_envelope.pipeline.call import Answered, Call, Stages
 from mcp_envelope.pipeline.checks import check_input, check_output, is_final
 from mcp_envelope.pipeline.exchange import exchange
 from mcp_envelope.pipeline.record import LABEL
 
 from .common import Common, log
-from .label import OFF, advertised, label_of, wanted_mode
+from .label import OFF, advertised, is_gateway, label_of, wanted_mode
 from .lookup import LIST, Lookup, tool_of
 from .malformed import record_malformed
 from .resumption import Parked, Resumed
@@ -28,6 +29,7 @@ from .route import Route
 from .tasks import Tasks
 
 _PREFIX: Final = "io.modelcontextprotocol/"
+_REQUIRED: Final = ("protocolVersion", "clientCapabilities")
 _HANDSHAKES: Final = ("initialize", "server/discover")
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 _CANCELLED: Final = "notifications/cancelled"
@@ -67,6 +69,7 @@ class Talk:
         self._shared = shared
         self._agreed = LEGACY
         self._mode: str | None = None
+        self._hello: asyncio.Future[Reply] | None = None
         self._tools = Lookup(route, link, common, self._noticed)
         self._tasks = Tasks()
         self._calls: dict[int, Call] = {}
@@ -223,8 +226,11 @@ class Talk:
             call.kind = Kind.of_payload(call.frame.value)
         if call.flaw is not None:
             raise call.flaw
-        if self._door == "http" and call.frame.revision is not None:
-            self._check_headers(call, None)
+        if self._door == "http" and call.revision >= STATELESS:
+            if not self.relays:
+                _check_identity(call.frame)
+            if call.frame.revision is not None:
+                self._check_headers(call, None)
         return None
 
     def _check_headers(self, call: Call, schema: Any) -> None:
@@ -237,9 +243,18 @@ class Talk:
     async def _check_input(self, call: Call) -> None:
         if call.tool is None:
             return
-        if self._door == "http" and call.frame.revision is not None:
-            self._check_headers(call, call.tool.input_schema)
+        if call.tool.names_headers and call.revision >= STATELESS:
+            self._check_params(call, call.tool.input_schema)
         await check_input(call, self._route.rules(tool_of(call)).input, self._tools.again)
+
+    def _check_params(self, call: Call, schema: object) -> None:
+        """Hold the headers that repeat arguments against these, or make them for the upstream."""
+        if self._door == "http":
+            self._check_headers(call, schema)
+        if not self.relays:
+            arguments = call.sent.params.get("arguments")
+            if isinstance(arguments, dict):
+                call.head = {**call.head, **mcp_headers.param_headers(schema, arguments)}
 
     async def _check_output(self, call: Call, frame: Frame) -> None:
         if call.tool is not None:
@@ -256,6 +271,8 @@ class Talk:
             self._mode = wanted_mode(call.frame.params.get("capabilities"))
             agreed = result.value.get("protocolVersion")
             self._agreed = agreed if isinstance(agreed, str) else self._agreed
+            if self.session is not None and is_gateway(result.value):
+                self._hello = asyncio.ensure_future(self._link.send(hello(), {}))
             named = answered.headers.get("mcp-session-id")
             if named is not None and self.on_session is not None:
                 self.on_session(named, self)
@@ -309,6 +326,13 @@ class Talk:
             return await parked.arrival()
         finally:
             self._parked.pop(key, None)
+
+
+def _check_identity(frame: Frame) -> None:
+    """Each request of a stateless client says who it is: no upstream behind us might ask."""
+    missing = [name for name in _REQUIRED if _PREFIX + name not in frame.meta]
+    if missing:
+        raise MissingMetaError(_PREFIX + missing[0])
 
 
 def trace_of(frame: Frame, head: Mapping[str, str]) -> str | None:

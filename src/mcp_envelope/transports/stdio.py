@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from mcp_envelope.core.door import Answer, Conversation, Desk, RefusedError
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, read_frame
+from mcp_envelope.core.hops import HELLO, SUSPENDED
 from mcp_envelope.core.link import Item, Reply
 from mcp_envelope.core.strict import Limits
 
@@ -49,6 +50,7 @@ class StdioDoor:
         self._listening: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._outlet = _Outlet(self)
+        self._for_gateway = False
 
     async def serve(self) -> None:
         """Answer everything; returns once all that was read is answered, or had its time."""
@@ -78,6 +80,9 @@ class StdioDoor:
                     frame = read_frame(line, limits=self._limits, size=self._limits.request)
                 except FrameError as error:
                     self._start(self._malformed(error, len(line)))
+                    continue
+                if frame.method == HELLO:
+                    self._for_gateway = True
                 else:
                     self._start(self._handle(frame))
 
@@ -117,8 +122,9 @@ class StdioDoor:
 
     async def write_item(self, item: Item) -> None:
         """Write a message on the way to an answer."""
-        if item.frame is not None:
-            await self._write(item.frame.raw)
+        frame = item.frame
+        if frame is not None and (self._for_gateway or frame.method != SUSPENDED):
+            await self._write(frame.raw)
 
     async def write_answer(self, answer: Answer) -> None:
         """Write an answer, where there is one."""

@@ -91,11 +91,11 @@ async def _dispatch(call: Call, stages: Stages) -> Answered:
                 is_answered = True
                 return Answered(reply.status, reply.headers, item)
             await call.outlet.item(stages.passing(item))
+        if call.ended is not None:  # so the reply of a withdrawn request ends
+            raise EnvelopeError("the client wanted no answer any more", code=call.ended)
         is_answered = not reply.streams
         if is_answered:
             return Answered(reply.status, reply.headers, None, reply.body)
-        if call.ended is not None:
-            raise EnvelopeError("the client wanted no answer any more", code=call.ended)
         if await call.outlet.suspend():
             item = await stages.resumed(call)
             is_answered = True

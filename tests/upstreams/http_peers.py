@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import uvicorn
+import uvloop
 from mcp.server.mcpserver import Context, MCPServer
 
 from mcp_envelope.core.frame import Frame, frame_of
@@ -25,14 +26,30 @@ REVISION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 
-def run(work: Coroutine[Any, Any, None]) -> None:
+LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "asyncio": asyncio.new_event_loop,
+    "uvloop": uvloop.new_event_loop,
+}
+
+
+def run(work: Coroutine[Any, Any, None], loop: str = "asyncio") -> None:
     """Run a test's coroutine, not for ever."""
 
     async def bounded() -> None:
         async with asyncio.timeout(PATIENCE):
             await work
 
-    asyncio.run(bounded())
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(bounded())
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    """Wait for something that nobody announces."""
+    for _ in range(2_000):
+        if holds():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it does not come to hold")
 
 
 @dataclass
@@ -48,8 +65,8 @@ class Asked:
 
     @property
     def json(self) -> dict[str, Any]:
-        """The body's value."""
-        found: dict[str, Any] = json.loads(self.body)
+        """The body's value; an empty one where there is no body."""
+        found: dict[str, Any] = json.loads(self.body or b"{}")
         return found
 
 
@@ -119,10 +136,10 @@ class Scripted:
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
-            self.open -= 1
             writer.close()
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
+            self.open -= 1
             await self._tell()
 
     async def _read(self, reader: asyncio.StreamReader, connection: int) -> Asked | None:

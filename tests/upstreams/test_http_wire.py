@@ -6,17 +6,21 @@ import asyncio
 import json
 import re
 import socket
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
+from tests.upstreams import http_peers
 from tests.upstreams.http_peers import (
+    LOOPS,
     Asked,
     Script,
     Talk,
     answer,
     chunk,
+    eventually,
     request,
     result,
-    run,
     scripted,
     stream,
 )
@@ -27,8 +31,20 @@ from mcp_envelope.upstreams import http_wire
 from mcp_envelope.upstreams.http import HttpUpstream
 
 CALL = request("tools/call", name="t")
+LOOP = "asyncio"
 LIST = request("tools/list")
 OK = answer(result(1))
+
+
+@pytest.fixture(autouse=True, params=LOOPS)
+def _loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything here holds on both event loops."""
+    monkeypatch.setitem(globals(), "LOOP", request.param)
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run it on the loop of this round."""
+    http_peers.run(work, LOOP)
 
 
 def replies(*parts: bytes, last: bool = False) -> Script:
@@ -297,7 +313,7 @@ def test_an_answer_before_the_request_was_read_closes_the_connection() -> None:
         writer.write(refusal)
         await asyncio.sleep(0.05)
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-            await reader.readexactly(50_000_000)
+            await reader.readexactly(20_000_000)
         writer.close()
         done.set()
 
@@ -461,6 +477,7 @@ def test_reading_stops_while_nobody_takes_what_was_read() -> None:
             assert reply._response._unread < 3_000_000
             items = [item async for item in reply]
             assert len(items) == 301
+            await eventually(lambda: bool(upstream._pool._idle))
             await ask(upstream, LIST)
             assert server.connections == 1
             await upstream.close()

@@ -20,15 +20,16 @@ _ENVELOPES: Final = ("provenance/0.1", "tiered/1.0", "tool/1.0", "jsonrpc/2.0")
 _LARGEST: Final = 1024 * 1024
 
 
-def label_of(frame: Frame, facts: Mapping[str, Any]) -> dict[str, Any]:
+def label_of(
+    result: Mapping[str, Any], meta: Mapping[str, Any], facts: Mapping[str, Any]
+) -> dict[str, Any]:
     """The label of a result; it keeps the one that another gateway put there before."""
     label: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **facts}
-    envelope = recognised(frame.value["result"])
+    envelope = recognised(result)
     if envelope is not None:
         label["envelope"] = envelope
-    earlier = frame.meta.get(LABEL)
-    if earlier is not None and frame.result is not None:
-        label["upstream"] = frame.result.at(f"/_meta/{LABEL.replace('/', '~1')}")
+    if LABEL in meta:
+        label["upstream"] = meta[LABEL]
     return label
 
 

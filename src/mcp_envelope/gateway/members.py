@@ -13,8 +13,9 @@ from mcp_envelope.core.frame import Frame, frame_of
 from mcp_envelope.core.link import Link, Reply
 
 from .common import Common, log
+from .lookup import OWN
 from .route import Route
-from .talk import OWN, Talk
+from .talk import Talk
 
 #: How long all upstreams together are waited for; who is later is absent for now.
 DEADLINE: Final = 5.0

@@ -65,7 +65,7 @@ class Resumed:
     """A stream on which answers to parked calls may come; they are finished on the way."""
 
     def __init__(
-        self, reply: Reply, parked: Mapping[IdKey, Parked], noticed: Callable[[Item], None]
+        self, reply: Reply, parked: Mapping[IdKey, Parked], noticed: Callable[[Item], Item]
     ) -> None:
         self._reply = reply
         self._parked = parked
@@ -78,10 +78,9 @@ class Resumed:
     async def __aiter__(self) -> AsyncIterator[Item]:
         """The items, with finished answers in place of those that were waited for."""
         async for item in self._reply:
-            self._noticed(item)
             waiting = self._waiting_for(item.frame)
             if waiting is None:
-                yield item
+                yield self._noticed(item)
                 continue
             answer = await waiting.finish(item)
             if answer.raw is not None:

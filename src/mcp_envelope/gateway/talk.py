@@ -10,33 +10,29 @@ from mcp_envelope.core import mcp_headers
 from mcp_envelope.core.document import Document
 from mcp_envelope.core.door import LEGACY, STATELESS, Answer, Outlet
 from mcp_envelope.core.errors import EnvelopeError
-from mcp_envelope.core.frame import Frame, FrameError, IdKey, frame_of, id_key
+from mcp_envelope.core.frame import Frame, FrameError, IdKey, id_key
 from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.link import Item, Link, Reply
 from mcp_envelope.pipeline.answers import failure
-from mcp_envelope.pipeline.call import TOOL_CALL, Answered, Call, Stages
-from mcp_envelope.pipeline.catalog import Catalog, Tool
-from mcp_envelope.pipeline.checks import check_input, check_output
+from mcp_envelope.pipeline.call import Answered, Call, Stages
+from mcp_envelope.pipeline.checks import check_input, check_output, is_final
 from mcp_envelope.pipeline.exchange import exchange
+from mcp_envelope.pipeline.record import LABEL
 
 from .common import Common, log
 from .label import OFF, advertised, label_of, wanted_mode
+from .lookup import LIST, Lookup, tool_of
 from .malformed import record_malformed
 from .resumption import Parked, Resumed
 from .route import Route
+from .tasks import Tasks
 
-#: Ids of the gateway's own requests begin so.
-OWN: Final = "mcp-envelope/"
 _PREFIX: Final = "io.modelcontextprotocol/"
-_IDENTITY: Final = ("protocolVersion", "clientCapabilities", "clientInfo")
 _HANDSHAKES: Final = ("initialize", "server/discover")
-_LIST: Final = "tools/list"
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 _CANCELLED: Final = "notifications/cancelled"
 #: How long an upstream may still answer what the client has cancelled.
 _GRACE: Final = 2.0
-#: How long the gateway's own questions may take.
-_PATIENCE: Final = 30.0
 
 
 class Talk:
@@ -57,7 +53,6 @@ class Talk:
         relays: bool = False,
         shared: bool = False,
         session: str | None = None,
-        catalog: Catalog | None = None,
     ) -> None:
         self.session = session
         self.relays = relays
@@ -72,10 +67,10 @@ class Talk:
         self._shared = shared
         self._agreed = LEGACY
         self._mode: str | None = None
-        self._catalog = catalog or Catalog(common.checks, common.tick)
+        self._tools = Lookup(route, link, common, self._noticed)
+        self._tasks = Tasks()
         self._calls: dict[int, Call] = {}
         self._parked: dict[IdKey, Parked] = {}
-        self._asked = 0
         self._stages = self._make_stages()
 
     @property
@@ -145,7 +140,7 @@ class Talk:
 
     def learn_tools(self, page: Document, *, whole: bool) -> None:
         """Take in a page of the upstream's list of tools, asked for by somebody else."""
-        self._catalog.learn(page, whole=whole)
+        self._tools.catalog.learn(page, whole=whole)
 
     # -- messages that are no calls ----------------------------------------------------------
 
@@ -204,14 +199,14 @@ class Talk:
         common, route = self._common, self._route
         return Stages(
             authorize=self._authorize,
-            find=self._find,
+            find=self._tools.find,
             check_input=self._check_input,
             check_output=self._check_output,
-            room=lambda call: route.room(_tool_of(call)) if call.is_recorded else None,
-            timeout=lambda call: route.rules(_tool_of(call)).timeout if call.is_recorded else 0.0,
-            retries=lambda call: route.rules(_tool_of(call)).retries,
+            room=lambda call: route.room(tool_of(call)) if call.is_recorded else None,
+            timeout=lambda call: route.rules(tool_of(call)).timeout if call.is_recorded else 0.0,
+            retries=lambda call: route.rules(tool_of(call)).retries,
             resumed=self._resumed,
-            passing=lambda call, item: self._noticed(item),
+            passing=self._noticed,
             learn=self._learn,
             rename=self._shown,
             label=self._label,
@@ -239,44 +234,17 @@ class Talk:
                 why, code="HEADER_MISMATCH", hint="send headers that repeat what the body says"
             )
 
-    async def _find(self, call: Call) -> None:
-        if call.frame.method != TOOL_CALL:
-            return
-        name = _tool_of(call) or ""
-        call.tool = await self._look_up(call, anew=False)
-        if call.tool is not None:
-            return
-        if not self._catalog.is_complete:
-            call.warn("the list of tools could not be had, so nothing was checked against it")
-        elif self._route.rules(name).unknown_tools == "refuse":
-            raise EnvelopeError(
-                f"there is no tool {name[:100]!r}",
-                code="TOOL_NOT_FOUND",
-                pointer="/params/name",
-                hint="tools/list names those that there are",
-            )
-        else:
-            call.warn("the tool is not in the server's list, so nothing was checked")
-
-    async def _look_up(self, call: Call, *, anew: bool = True) -> Tool | None:
-        name = _tool_of(call) or ""
-
-        async def fetch(cursor: str | None) -> Document:
-            return await self._ask_for_tools(call, cursor)
-
-        return await self._catalog.find(name, fetch, anew=anew)
-
     async def _check_input(self, call: Call) -> None:
         if call.tool is None:
             return
         if self._door == "http" and call.frame.revision is not None:
             self._check_headers(call, call.tool.input_schema)
-        await check_input(call, self._route.rules(_tool_of(call)).input, self._look_up)
+        await check_input(call, self._route.rules(tool_of(call)).input, self._tools.again)
 
     async def _check_output(self, call: Call, frame: Frame) -> None:
         if call.tool is not None:
-            mode = self._route.rules(_tool_of(call)).output
-            await check_output(call, frame, mode, self._look_up)
+            mode = self._route.rules(tool_of(call)).output
+            await check_output(call, frame, mode, self._tools.again)
 
     def _learn(self, call: Call, answered: Answered) -> None:
         frame = answered.item.frame if answered.item is not None else None
@@ -291,9 +259,9 @@ class Talk:
             named = answered.headers.get("mcp-session-id")
             if named is not None and self.on_session is not None:
                 self.on_session(named, self)
-        elif call.frame.method == _LIST:
+        elif call.frame.method == LIST:
             whole = "cursor" not in call.frame.params and "nextCursor" not in result.value
-            self._catalog.learn(result, whole=whole)
+            self._tools.catalog.learn(result, whole=whole)
 
     def _shown(self, call: Call, frame: Frame) -> Frame:
         if call.frame.method in _HANDSHAKES and self._route.rules().label != OFF:
@@ -301,16 +269,35 @@ class Talk:
         return frame
 
     def _label(
-        self, call: Call, frame: Frame, facts: Mapping[str, Any]
-    ) -> Mapping[str, Any] | None:
+        self, call: Call, frame: Frame, facts: Mapping[str, Any] | None
+    ) -> tuple[tuple[str, ...], Mapping[str, Any]] | None:
+        """Where a label goes, and what it says: into final results, at once or of a task."""
         mode = wanted_mode(call.frame.meta.get(f"{_PREFIX}clientCapabilities"))
-        if OFF in (mode or self._mode, self._route.rules(_tool_of(call)).label):
+        if OFF in (mode or self._mode, self._route.rules(tool_of(call)).label):
             return None
-        return label_of(frame, facts)
+        if facts is None:
+            found = self._tasks.finished(call.frame, frame)
+            return None if found is None else (found[0], label_of({}, {}, found[1]))
+        if is_final(frame):
+            result = frame.value["result"]
+            if not isinstance(result.get("_meta", {}), dict):
+                return None
+            return ("result", "_meta", LABEL), label_of(result, frame.meta, facts)
+        self._tasks.accept(frame, facts)
+        return None
 
-    def _noticed(self, item: Item) -> None:
-        if item.frame is not None and item.frame.method == _LIST_CHANGED:
-            self._catalog.changed()
+    def _noticed(self, item: Item) -> Item:
+        frame = item.frame
+        if frame is None or frame.shape != "notification":
+            return item
+        if frame.method == _LIST_CHANGED:
+            self._tools.catalog.changed()
+        found = self._tasks.announced(frame)
+        if found is None:
+            return item
+        labelled = frame.put(found[0], label_of({}, {}, found[1]))
+        event = item.event.with_data(labelled.raw) if item.event is not None else None
+        return Item(labelled, event)
 
     async def _resumed(self, call: Call) -> Item:
         """Wait for an answer whose stream was closed, on a stream that the client opens next."""
@@ -323,64 +310,12 @@ class Talk:
         finally:
             self._parked.pop(key, None)
 
-    # -- the gateway's own question -----------------------------------------------------------
-
-    async def _ask_for_tools(self, call: Call, cursor: str | None) -> Document:
-        """A page of tools/list, asked for in the caller's name: what it may see is what counts."""
-        self._asked += 1
-        params: dict[str, Any] = {} if cursor is None else {"cursor": cursor}
-        meta = {
-            _PREFIX + name: call.frame.meta[_PREFIX + name]
-            for name in _IDENTITY
-            if _PREFIX + name in call.frame.meta
-        }
-        if meta:
-            params["_meta"] = meta
-        own = f"{OWN}{self._common.instance}/{self._asked}"
-        frame = frame_of({"jsonrpc": "2.0", "id": own, "method": _LIST, "params": params})
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                return await self._result_of(frame, _head_for_list(call.head))
-        except TimeoutError:
-            raise EnvelopeError(
-                "the upstream did not list its tools in time", code="UPSTREAM_UNAVAILABLE"
-            ) from None
-
-    async def _result_of(self, frame: Frame, head: Mapping[str, str]) -> Document:
-        reply = await self._link.send(frame, head)
-        async for item in reply:
-            self._noticed(item)
-            if item.frame is not None and item.frame.shape == "response":
-                if item.frame.result is not None:
-                    return item.frame.result
-                break
-        raise EnvelopeError("the upstream does not list its tools", code="UPSTREAM_UNAVAILABLE")
-
 
 def trace_of(frame: Frame, head: Mapping[str, str]) -> str | None:
     """The trace that a message belongs to: its ``traceparent``, or that of the HTTP request."""
     said = frame.meta.get("traceparent") or head.get("traceparent")
     parts = said.split("-") if isinstance(said, str) else []
     return parts[1] if len(parts) >= 4 and len(parts[1]) == 32 and parts[1].isalnum() else None
-
-
-def _tool_of(call: Call) -> str | None:
-    """The upstream's name for the tool that is called, None where no tool is."""
-    if call.sent.method != TOOL_CALL:
-        return None
-    name = call.sent.params.get("name")
-    return name if isinstance(name, str) else None
-
-
-def _head_for_list(head: Mapping[str, str]) -> dict[str, str]:
-    kept = {
-        name: value
-        for name, value in head.items()
-        if name not in ("mcp-name", "last-event-id") and not name.startswith("mcp-param-")
-    }
-    if "mcp-method" in kept:
-        kept["mcp-method"] = _LIST
-    return kept
 
 
 def _end(call: Call) -> None:

@@ -70,6 +70,10 @@ class Call:
             self.warnings.append(text)
 
 
+#: Where in an answer something is put, and what.
+Label = tuple[tuple[str, ...], Mapping[str, Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
     """What an upstream answered: HTTP status and headers where it has them, and the message.
@@ -94,9 +98,10 @@ class Stages:
       again of which nothing reached the upstream.
     - ``resumed`` waits for the answer on another stream than the one that the call began, and
       sets where the rest of the call is to go (``call.outlet``).
-    - ``passing`` is shown what comes before an answer, ``learn`` each answer; ``rename`` gives
-      the answer as the client is to see it.
-    - ``label`` gives what is put under our key of ``_meta``, None for nothing.
+    - ``passing`` gives what comes before an answer as the client is to see it, ``rename`` the
+      answer; ``learn`` is shown each answer.
+    - ``label`` gives what is put into an answer besides, and where; it is handed the facts about
+      the call where that was recorded.
     - ``report`` is told of what nobody foresaw.
     """
 
@@ -108,10 +113,10 @@ class Stages:
     timeout: Callable[[Call], float]
     retries: Callable[[Call], int]
     resumed: Callable[[Call], Awaitable[Item]]
-    passing: Callable[[Call, Item], None]
+    passing: Callable[[Item], Item]
     learn: Callable[[Call, Answered], None]
     rename: Callable[[Call, Frame], Frame]
-    label: Callable[[Call, Frame, Mapping[str, Any]], Mapping[str, Any] | None]
+    label: Callable[[Call, Frame, Mapping[str, Any] | None], Label | None]
     ledger: Ledger
     instance: str
     now: Callable[[], str]

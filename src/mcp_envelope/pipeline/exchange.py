@@ -15,8 +15,7 @@ from mcp_envelope.core.link import Reply
 
 from .answers import failure, status_of
 from .call import Answered, Call, Stages
-from .checks import is_final
-from .record import LABEL, Record
+from .record import Record
 
 #: How long to wait before a call is sent again of which nothing had reached the upstream.
 _PAUSES: Final = (0.05, 0.2, 0.8)
@@ -88,8 +87,7 @@ async def _dispatch(call: Call, stages: Stages) -> Answered:
             if item.frame is not None and item.frame.shape == "response":
                 is_answered = True
                 return Answered(reply.status, reply.headers, item)
-            stages.passing(call, item)
-            await call.outlet.item(item)
+            await call.outlet.item(stages.passing(item))
         is_answered = not reply.streams
         if is_answered:
             return Answered(reply.status, reply.headers, None, reply.body)
@@ -167,14 +165,10 @@ def _answer(
     if frame is None or item is None:
         return Answer(body=answered.body, status=answered.status, headers=answered.headers)
     raw = stages.rename(call, frame).raw
-    if (
-        receipt is not None
-        and is_final(frame)
-        and type(frame.value["result"].get("_meta", {})) is dict
-    ):
-        label = stages.label(call, frame, _label_facts(call, record, receipt))
-        if label is not None:
-            raw = spans.put(raw, ("result", "_meta", LABEL), dump(label))
+    facts = _label_facts(call, record, receipt) if receipt is not None else None
+    label = stages.label(call, frame, facts)
+    if label is not None:
+        raw = spans.put(raw, label[0], dump(label[1]))
     status = answered.status if answered.headers else status_of(frame, call.revision)
     return Answer(raw=raw, status=status, headers=answered.headers, event=item.event)
 

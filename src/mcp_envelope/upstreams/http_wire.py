@@ -220,7 +220,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is open."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass of it
         place = transport.get_extra_info("socket")
         if place is not None:
             self._poll = select.poll()

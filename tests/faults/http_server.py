@@ -64,9 +64,7 @@ class Connection(asyncio.Protocol):
         if len(self.data) < end + 4 + size:
             return
         body, self.data = self.data[end + 4 : end + 4 + size], self.data[end + 4 + size :]
-        self.task = asyncio.get_running_loop().create_task(
-            self.serve(first.split()[0], head, body)
-        )
+        self.task = asyncio.get_running_loop().create_task(self.serve(first.split()[0], head, body))
         self.task.add_done_callback(self.done)
 
     def done(self, task: asyncio.Task[None]) -> None:

@@ -10,7 +10,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from tests.faults.clients import Http, Message, Pipe, Speech
 from tests.faults.scene import STDIO, Scene, run, scene
 
@@ -64,9 +63,7 @@ def test_child_is_killed(revision: str, tmp_path: Path) -> None:
             await here.start("--", *STDIO)
             ends: dict[str, str] = {}
             clients = [
-                asyncio.create_task(
-                    work_on(here, Speech(revision, logs=False), f"c{i}", ends, 30)
-                )
+                asyncio.create_task(work_on(here, Speech(revision, logs=False), f"c{i}", ends, 30))
                 for i in range(6)
             ]
             for _ in range(3):
@@ -122,9 +119,7 @@ def test_connections_are_reset(revision: str, tmp_path: Path) -> None:
             await here.start("--upstream", await here.serve_http())
             ends: dict[str, str] = {}
             clients = [
-                asyncio.create_task(
-                    work_on(here, Speech(revision, logs=False), f"c{i}", ends, 30)
-                )
+                asyncio.create_task(work_on(here, Speech(revision, logs=False), f"c{i}", ends, 30))
                 for i in range(6)
             ]
             http, speech = Http(here.port), Speech(revision, logs=False)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
 from tests.faults.clients import Http, Message, Pipe, Speech
-from tests.faults.script import MODERN
 from tests.faults.scene import STDIO, Scene, run, scene
+from tests.faults.script import MODERN
 
 SAID = 3
 LEGACY = "2025-11-25"
@@ -119,9 +118,7 @@ async def over_http(folder: Path, topology: Topology, clients: int, calls: int) 
         await start(here, topology, http=True)
         began = time.monotonic()
         share = calls // clients
-        await asyncio.gather(
-            *(client(here.port, topology, f"c{i}", share) for i in range(clients))
-        )
+        await asyncio.gather(*(client(here.port, topology, f"c{i}", share) for i in range(clients)))
         took = time.monotonic() - began
         assert await here.stop() == 0
         assert here.account() == {"ok": share * clients}

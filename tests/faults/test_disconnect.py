@@ -9,7 +9,6 @@ import socket
 from pathlib import Path
 
 import pytest
-
 from tests.faults.clients import Http, Speech
 from tests.faults.scene import STDIO, Scene, run, scene
 

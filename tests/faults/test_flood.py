@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.faults.clients import Http, Speech
 from tests.faults.scene import STDIO, run, scene
 

@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.faults.clients import Http, Speech
+from tests.faults.scene import STDIO, Scene, run, scene
 
 from mcp_envelope.gateway.app import Gateway
 from mcp_envelope.gateway.listener import Listener
 from mcp_envelope.gateway.settings import HttpSettings, Settings, UpstreamSettings
 from mcp_envelope.transports.http import HttpDoor
-from tests.faults.clients import Http, Speech
-from tests.faults.scene import STDIO, Scene, run, scene
 
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
@@ -26,11 +26,9 @@ MODERN = "2026-07-28"
 @contextlib.asynccontextmanager
 async def inside(here: Scene, upstream: UpstreamSettings) -> AsyncIterator[Gateway]:
     """A gateway in this process, whose tasks can be counted."""
-    settings = Settings(
-        upstreams=(upstream,), http=HttpSettings(), ledger=f"jsonl:{here.ledger}"
-    )
+    settings = Settings(upstreams=(upstream,), http=HttpSettings(), ledger=f"jsonl:{here.ledger}")
     async with Gateway.open(settings) as gateway:
-        door = HttpDoor(gateway.desk, gateway.gate, gateway.common.limits)
+        door = HttpDoor(gateway.desk, gateway.gate, gateway.ground.limits)
         async with Listener.open(door, "127.0.0.1", 0) as listener:
             here.port = int(listener.url.rpartition(":")[2])
             yield gateway

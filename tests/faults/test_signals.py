@@ -10,7 +10,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-
 from tests.faults.clients import Http, Pipe, Speech
 from tests.faults.scene import STDIO, Scene, run, scene
 

@@ -16,7 +16,6 @@ from tests.gateway.rig import REVISIONS, STATELESS, Rig, Said, plan, rigged
 from tests.gateway.verdicts import Stage, check_error, check_lines, ran, until_run
 
 DOORS = ("http", "stdio")
-UNRECORDED = pytest.mark.xfail(reason="what Sessions refuses itself is not recorded yet")
 EXITS = (sys.executable, "-I", "-S", "-c", "raise SystemExit(1)")
 
 
@@ -53,9 +52,7 @@ def test_an_upstream_that_is_not_there_is_unavailable(
     asyncio.run(work())
 
 
-@pytest.mark.parametrize(
-    "how", [pytest.param("no command", marks=UNRECORDED), "exits at once", "refused"]
-)
+@pytest.mark.parametrize("how", ["no command", "exits at once", "refused"])
 @pytest.mark.parametrize("door", DOORS)
 def test_a_call_of_an_upstream_that_is_not_there_is_recorded(
     door: str, how: str, tmp_path: Path
@@ -138,7 +135,6 @@ def test_headers_that_agree_are_let_in(modern: Stage) -> None:
     modern.play(work)
 
 
-@pytest.mark.xfail(reason="without _meta the headers are not looked at, and the call is made")
 def test_a_request_of_the_stateless_revision_names_it_in_its_body(modern: Stage) -> None:
     """-32602 and HTTP 400 without it (contract): no header alone makes a request of it."""
 

@@ -227,10 +227,8 @@ class Talk:
         if call.flaw is not None:
             raise call.flaw
         if self._door == "http" and call.revision >= STATELESS:
-            if not self.relays:
-                _check_identity(call.frame)
-            if call.frame.revision is not None:
-                self._check_headers(call, None)
+            _check_identity(call.frame)
+            self._check_headers(call, None)
         return None
 
     def _check_headers(self, call: Call, schema: Any) -> None:
@@ -329,7 +327,7 @@ class Talk:
 
 
 def _check_identity(frame: Frame) -> None:
-    """Each request of a stateless client says who it is: no upstream behind us might ask."""
+    """Each request of a stateless client says which revision it is of, and what it can do."""
     missing = [name for name in _REQUIRED if _PREFIX + name not in frame.meta]
     if missing:
         raise MissingMetaError(_PREFIX + missing[0])

@@ -14,7 +14,16 @@ from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, read_frame
 from mcp_envelope.core.strict import Limits
 
-from .http_answers import Gate, HttpOutlet, Send, send_answer, send_stream, send_text
+from .http_answers import (
+    Gate,
+    HttpOutlet,
+    Send,
+    begin_stream,
+    send_answer,
+    send_body,
+    send_stream,
+    send_text,
+)
 from .http_replay import SINCE, KeptOutlet, Streams, send_again
 
 log = logging.getLogger("mcp_envelope.http")
@@ -26,6 +35,7 @@ _PATH: Final = "/mcp"
 #: Calls that take longer than this are watched for a client that goes away.
 _WATCH_AFTER: Final = 0.05
 _PING_EVERY: Final = 15.0
+_COME_BACK: Final = b"retry: 5000\r\n\r\n"
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -179,7 +189,14 @@ class HttpDoor:
         if found is not None:
             await _until_gone(send_again(send, *found), receive)
             return
-        reply = await conversation.listen(head)
+        try:
+            reply = await conversation.listen(head)
+        except EnvelopeError as error:
+            # An error would make some clients give up the session: they are to come back.
+            log.warning("there is nothing to listen to now: %s", error)
+            await begin_stream(send, 200, {})
+            await send_body(send, _COME_BACK, last=True)
+            return
         if reply.streams is False or reply.status >= 300:
             await send_answer(
                 send, Answer(body=reply.body, status=reply.status, headers=reply.headers)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import uvloop
-
 from tests.upstreams.peers import open_descriptors
 
 Run = Callable[[Coroutine[Any, Any, None]], None]

@@ -87,7 +87,11 @@ def handle(message: dict) -> None:
             answer(message, {})
     elif method == "flood":
         for number in range(params["count"]):
-            tell("notifications/message", level="info", data=f"{number}" + "x" * params.get("size", 0))
+            tell(
+                "notifications/message",
+                level="info",
+                data=f"{number}" + "x" * params.get("size", 0),
+            )
         answer(message, {})
     elif method == "big":
         text = b'{"jsonrpc":"2.0","id":%s,"result":{"text":"%s"}}\n'

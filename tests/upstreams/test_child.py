@@ -10,16 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.upstreams.conftest import Run
+from tests.upstreams.peers import PEER, ask, ended, following, link, request, upstream, values
 
 from mcp_envelope.core.errors import EnvelopeError, UsageError
 from mcp_envelope.core.strict import Limits
 from mcp_envelope.upstreams import upstream_class
 from mcp_envelope.upstreams.backoff import UnavailableError
 from mcp_envelope.upstreams.stdio import StdioUpstream
-
-from tests.upstreams.conftest import Run
-from tests.upstreams.peers import PEER, ask, ended, following, link, request, upstream, values
-
 
 _WAIT = "import sys; sys.stdin.readline(); "
 _ANSWER = '{"jsonrpc":"2.0","id":1,"result":{"ok":true}}'

@@ -7,15 +7,23 @@ import logging
 from typing import Any
 
 import pytest
+from tests.upstreams.conftest import Run
+from tests.upstreams.peers import (
+    META,
+    ask,
+    following,
+    frames,
+    link,
+    notification,
+    request,
+    upstream,
+    values,
+)  # fmt: skip
 
 from mcp_envelope.core.document import parse
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, read_frame
 from mcp_envelope.core.link import Link
-from tests.upstreams.conftest import Run
-from tests.upstreams.peers import (
-    META, ask, following, frames, link, notification, request, upstream, values,
-)  # fmt: skip
 
 
 def _asking(id: object, method: str = "roots/list") -> dict[str, Any]:
@@ -142,9 +150,10 @@ def test_questions_of_the_server_are_answered(run: Run) -> None:
             listening = await opened.listen({})
             for id in (7, "7"):
                 assert await following(listening) == _asking(id)
-                answer = read_frame(parse(b'{"jsonrpc":"2.0","result":{}}').raw[:-1] + b',"id":%s}' % (
-                    b"7" if id == 7 else b'"7"'
-                ))
+                answer = read_frame(
+                    parse(b'{"jsonrpc":"2.0","result":{}}').raw[:-1]
+                    + b',"id":%s}' % (b"7" if id == 7 else b'"7"')
+                )
                 for _ in range(2):  # the second is nobody's, and stays here
                     assert (await opened.send(answer, {})).status == 202
             seen = (await ask(opened, 9, "seen"))["seen"]
@@ -208,7 +217,7 @@ def test_a_child_that_ends_while_it_is_not_read_loses_nothing(run: Run) -> None:
         async with link() as opened:
             reply = await opened.send(request(1, "flood", count=1_300, size=10), {})
             dying = await opened.send(request(2, "die", code=4), {})
-            assert len((await frames(reply))) >= 1
+            assert len(await frames(reply)) >= 1
             with pytest.raises(EnvelopeError, match="exit code 4"):
                 await values(dying)
 

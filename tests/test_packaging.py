@@ -73,7 +73,8 @@ def test_metadata(wheel: Path) -> None:
         for text in metadata.get_all("Requires-Dist") or []
         if "extra ==" not in text
     }
-    assert base == {"blake3", "jiter", "jsonschema-rs", "orjson"}
+    codecs = {"blake3", "jiter", "jsonschema-rs", "orjson"}
+    assert base == codecs | {"httptools", "uvicorn", "uvloop"}  # docs/adr says why
 
 
 def test_no_python_is_shut_out() -> None:

@@ -19,6 +19,7 @@ from .conftest import Run
 TOOL = "tools/generate_cli_docs.py"
 #: What the samples of a verb print, together, has every documented key.
 SAMPLES = {
+    "doctor": [["doctor"]],
     "validate": [
         ["validate", "tool-request.json"],
         ["validate", "broken-request.json"],
@@ -38,6 +39,7 @@ SAMPLES = {
         ["wrap", "no.json"],
         ["digest", "measurement.json"],
         ["convert", "tool-response.json", "--to", "tiered/1.0", "--strict"],
+        ["run", "--config", "broken-settings.toml"],
     ],
 }
 SHORT_KIND = (

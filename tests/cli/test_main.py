@@ -70,7 +70,7 @@ def test_unknown_verbs_are_mistakes(run: Run, word: str, said: str) -> None:
 
 def test_every_verb_has_a_module_and_every_module_a_verb() -> None:
     """The table of verbs and the files of the package agree."""
-    none = {"__init__", "arguments", "console"}
+    none = {"__init__", "arguments", "console", "sources"}
     files = {path.stem for path in Path(str(cli.__file__)).parent.glob("*.py")} - none
     assert files == set(VERBS)
 

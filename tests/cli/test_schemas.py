@@ -9,6 +9,7 @@ import pytest
 
 from mcp_envelope.cli import schemas
 from mcp_envelope.dialects import DIALECTS
+from mcp_envelope.gateway import settings_schema
 
 from .conftest import Run
 
@@ -18,6 +19,7 @@ EVERY = {
     for dialect in DIALECTS
     for name, document in DIALECTS[dialect].schemas().items()
 }
+EVERY["settings", settings_schema.NAME] = settings_schema.document().raw
 
 
 def test_the_list(run: Run) -> None:
@@ -38,6 +40,8 @@ def test_json_has_them_all(run: Run) -> None:
     assert found["written"] == []
     only = run("schemas", "--dialect", "mcp", "--json").json["schemas"]
     assert {s["dialect"] for s in only} == {"mcp"}
+    only = run("schemas", "--dialect", "settings", "--json").json["schemas"]
+    assert [s["name"] for s in only] == ["settings.schema.json"]
 
 
 def test_one_is_printed_byte_for_byte(run: Run) -> None:

@@ -258,6 +258,27 @@ def test_provenance_is_asked_for_in_meta(wish: dict[str, object], to: str) -> No
     assert me.parse(back.data) == me.parse(asked)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "right"),
+    [
+        ("capture_provenance", False, True),
+        ("capture_provenance", 1, False),
+        ("capture_artifacts", "yes", False),
+        ("provenance_mode", "full", True),
+        ("provenance_mode", "max", False),
+    ],
+)
+def test_what_asks_for_provenance_in_vain_is_warned_of(
+    name: str, value: object, right: bool
+) -> None:
+    """S000-36: the convention's fields have types; another value is valid, and a warning."""
+    request = {"schema_version": "mcp.request.v0.1", "tool": {"name": "t"}, "artifacts": []}
+    found = me.validate(me.dump({**request, "params": {"_meta": {name: value}}}))
+    assert [(p.pointer, p.severity) for p in found] == (
+        [] if right else [(f"/params/_meta/{name}", "warning")]
+    )
+
+
 def test_deterministic_is_the_default() -> None:
     """S000-40: ``preferences.deterministic`` is a boolean, published with the default true."""
     schema = DIALECTS["provenance/0.1"].schemas()["mcp.request.schema.v0.1.json"].value

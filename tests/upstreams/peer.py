@@ -7,9 +7,10 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 SEEN: list[str] = []
-HUNG: dict[str, object] = {}
+HUNG: dict[str, dict[str, Any]] = {}
 LOCK = threading.Lock()
 META = "io.modelcontextprotocol/"
 
@@ -27,7 +28,7 @@ def write(raw: bytes) -> None:
             raw = raw[os.write(1, raw) :]
 
 
-def answer(request: dict, result: object) -> None:
+def answer(request: dict[str, Any], result: object) -> None:
     """Answer a request."""
     say({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
@@ -37,7 +38,7 @@ def tell(method: str, **params: object) -> None:
     say({"jsonrpc": "2.0", "method": method, "params": params})
 
 
-def steps(request: dict) -> None:
+def steps(request: dict[str, Any]) -> None:
     """Report progress (and logs) a few times, then answer."""
     params = request["params"]
     meta = params.get("_meta", {})
@@ -50,7 +51,7 @@ def steps(request: dict) -> None:
     answer(request, {"mark": params.get("mark"), "pid": os.getpid()})
 
 
-def listen(request: dict) -> None:
+def listen(request: dict[str, Any]) -> None:
     """Acknowledge a subscription and report one change."""
     meta = {META + "subscriptionId": request["id"]}
     tell("notifications/subscriptions/acknowledged", _meta=meta, notifications={})
@@ -58,73 +59,111 @@ def listen(request: dict) -> None:
     HUNG["listen"] = request
 
 
-def grandchild(request: dict) -> None:
+def grandchild(request: dict[str, Any]) -> None:
     """Start another process that lives on, and say which."""
-    code = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1,flush=True); time.sleep(60)"
+    code = "import signal as s, time; s.signal(s.SIGTERM, s.SIG_IGN); "
+    code += "print(1, flush=True); time.sleep(60)"
     made = subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE)
     assert made.stdout is not None
     made.stdout.readline()
     answer(request, {"pid": os.getpid(), "grandchild": made.pid})
 
 
-def handle(message: dict) -> None:
-    """Do what one message asks for."""
-    method, params = message.get("method"), message.get("params", {})
-    if "id" not in message or method is None:
-        return
-    if method == "steps":
-        threading.Thread(target=steps, args=(message,), daemon=True).start()
-    elif method == "hang":
-        HUNG[params.get("name", "")] = message
-    elif method == "release":
-        answer(HUNG.pop(params["name"]), {"released": True})
-        answer(message, {})
-    elif method == "die":
-        os.kill(os.getpid(), params["signal"]) if "signal" in params else os._exit(params["code"])
-    elif method == "raw":
-        write(params["text"].encode("latin-1").replace(b"@ID@", json.dumps(message["id"]).encode()))
-        if params.get("answer"):
-            answer(message, {})
-    elif method == "flood":
-        for number in range(params["count"]):
-            tell(
-                "notifications/message",
-                level="info",
-                data=f"{number}" + "x" * params.get("size", 0),
-            )
-        answer(message, {})
-    elif method == "big":
-        text = b'{"jsonrpc":"2.0","id":%s,"result":{"text":"%s"}}\n'
-        write(text % (json.dumps(message["id"]).encode(), b"x" * params["size"]))
-    elif method == "say":
-        for value in params["values"]:
-            say(value)
-        answer(message, {})
-    elif method == "seen":
-        answer(message, {"seen": SEEN, "pid": os.getpid()})
-    elif method == "stubborn":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        HUNG["stubborn"] = message
-        answer(message, {})
-    elif method == "deaf":
-        answer(message, {})
-        time.sleep(600)
-    elif method == "mute":
-        os.close(1)
-        time.sleep(600)
-    elif method == "grandchild":
-        grandchild(message)
-    elif method == "subscriptions/listen":
-        listen(message)
-    else:
-        answer(message, {"params": params, "pid": os.getpid()})
+def hang(request: dict[str, Any]) -> None:
+    """Leave a request unanswered."""
+    HUNG[request["params"].get("name", "")] = request
+
+
+def release(request: dict[str, Any]) -> None:
+    """Answer one that was left."""
+    answer(HUNG.pop(request["params"]["name"]), {"released": True})
+    answer(request, {})
+
+
+def die(request: dict[str, Any]) -> None:
+    """End by a signal or with an exit code."""
+    if "signal" in request["params"]:
+        os.kill(os.getpid(), request["params"]["signal"])
+    os._exit(request["params"]["code"])
+
+
+def raw(request: dict[str, Any]) -> None:
+    """Write any bytes."""
+    text = request["params"]["text"].encode("latin-1")
+    write(text.replace(b"@ID@", json.dumps(request["id"]).encode()))
+    if request["params"].get("answer"):
+        answer(request, {})
+
+
+def flood(request: dict[str, Any]) -> None:
+    """Write many log messages."""
+    rest = "x" * request["params"].get("size", 0)
+    for number in range(request["params"]["count"]):
+        tell("notifications/message", level="info", data=f"{number}{rest}")
+    answer(request, {})
+
+
+def big(request: dict[str, Any]) -> None:
+    """Answer at length."""
+    text = b'{"jsonrpc":"2.0","id":%s,"result":{"text":"%s"}}\n'
+    write(text % (json.dumps(request["id"]).encode(), b"x" * request["params"]["size"]))
+
+
+def say_all(request: dict[str, Any]) -> None:
+    """Write these messages."""
+    for value in request["params"]["values"]:
+        say(value)
+    answer(request, {})
+
+
+def seen(request: dict[str, Any]) -> None:
+    """Tell all that was read."""
+    answer(request, {"seen": SEEN, "pid": os.getpid()})
+
+
+def stubborn(request: dict[str, Any]) -> None:
+    """Do not end, whatever happens."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    HUNG["stubborn"] = request
+    answer(request, {})
+
+
+def deaf(request: dict[str, Any]) -> None:
+    """Read no more."""
+    answer(request, {})
+    time.sleep(600)
+
+
+def mute(request: dict[str, Any]) -> None:
+    """Say no more."""
+    os.close(1)
+    time.sleep(600)
+
+
+def echo(request: dict[str, Any]) -> None:
+    """Say who answers."""
+    answer(request, {"params": request.get("params"), "pid": os.getpid()})
+
+
+def in_background(request: dict[str, Any]) -> None:
+    """Do steps beside other things."""
+    threading.Thread(target=steps, args=(request,), daemon=True).start()
+
+
+DOES = {
+    "steps": in_background, "hang": hang, "release": release, "die": die, "raw": raw,
+    "flood": flood, "big": big, "say": say_all, "seen": seen, "stubborn": stubborn,
+    "deaf": deaf, "mute": mute, "grandchild": grandchild, "subscriptions/listen": listen,
+}  # fmt: skip
 
 
 def main() -> None:
     """Serve until the input ends; a stubborn one goes on for long after that."""
     for line in sys.stdin.buffer:
         SEEN.append(line.decode())
-        handle(json.loads(line))
+        message = json.loads(line)
+        if "id" in message and "method" in message:
+            DOES.get(message["method"], echo)(message)
     while "stubborn" in HUNG:
         time.sleep(1)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -82,7 +81,7 @@ def is_running(pid: int) -> bool:
 async def ended(pid: int) -> bool:
     """Whether a process ends within two seconds."""
     late = time.monotonic() + 2
-    while is_running(pid) and time.monotonic() < late:
+    while is_running(pid) and time.monotonic() < late:  # noqa: ASYNC110 - not our child
         await asyncio.sleep(0.01)
     return not is_running(pid)
 
@@ -90,9 +89,9 @@ async def ended(pid: int) -> bool:
 def open_descriptors() -> set[str]:
     """Which pipes and processes have a file descriptor open here."""
     found = set()
-    for name in os.listdir("/proc/self/fd") if sys.platform == "linux" else ():
+    for descriptor in Path("/proc/self/fd").glob("*"):
         with suppress(FileNotFoundError):
-            target = os.readlink(f"/proc/self/fd/{name}")
+            target = str(descriptor.readlink())
             if target.startswith("pipe:") or "pidfd" in target:
-                found.add(f"{name} {target}")
+                found.add(f"{descriptor.name} {target}")
     return found

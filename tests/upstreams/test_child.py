@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.upstreams.conftest import Run
 from tests.upstreams.peers import PEER, ask, ended, following, link, request, upstream, values
 
 from mcp_envelope.core.errors import EnvelopeError, UsageError
+from mcp_envelope.core.link import Upstream
 from mcp_envelope.core.strict import Limits
-from mcp_envelope.upstreams import upstream_class
+from mcp_envelope.upstreams import backoff, upstream_class
 from mcp_envelope.upstreams.backoff import UnavailableError
 from mcp_envelope.upstreams.stdio import StdioUpstream
 
@@ -30,7 +33,8 @@ def test_the_table_loads_the_class() -> None:
         upstream_class("stdoi")
     with pytest.raises(UsageError):
         StdioUpstream("x", "one text")
-    assert StdioUpstream("x", ["y"]).relay() is None
+    found: Upstream = StdioUpstream("x", ["y"])
+    assert found.relay() is None
     assert "secret" not in repr(StdioUpstream("x", ["y"], env={"KEY": "secret"}).__dict__)
 
 
@@ -109,8 +113,9 @@ def test_a_crash_under_a_call_leaves_its_outcome_unknown(run: Run, stateless: bo
     run(work())
 
 
-def test_starts_are_spaced(run: Run) -> None:
+def test_starts_are_spaced(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second start follows at once, a third has to wait, and it is said how long."""
+    monkeypatch.setattr(backoff, "_FIRST", 1.0)  # a busy machine takes its time
 
     async def work() -> None:
         async with link() as opened:
@@ -118,12 +123,12 @@ def test_starts_are_spaced(run: Run) -> None:
                 with pytest.raises(EnvelopeError, match="exit code 1"):
                     await ask(opened, 1, "die", code=1)
             began = time.monotonic()
-            with pytest.raises(UnavailableError, match="retry after 0.") as caught:
+            with pytest.raises(UnavailableError, match="retry after ") as caught:
                 await opened.send(request(1, "echo"), {})
             wait = caught.value.retry_after
             assert wait is not None
-            assert 0 < wait <= 0.25
-            assert time.monotonic() - began < 0.2
+            assert 0 < wait <= 1.0
+            assert time.monotonic() - began < 0.5
             await asyncio.sleep(wait)
             assert (await ask(opened, 2, "echo"))["pid"]
 
@@ -139,7 +144,7 @@ def test_what_does_not_end_is_made_to(run: Run) -> None:
             await ask(opened, 1, "stubborn")
             pids = await ask(opened, 2, "grandchild")
             began = time.monotonic()
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 3
         assert await ended(pids["pid"])
         assert await ended(pids["grandchild"])
 
@@ -198,16 +203,15 @@ def test_a_deaf_child_stops_the_writing(run: Run) -> None:
             opened = await made.connect(stateless=False)
             await ask(opened, 0, "deaf")
             sent = 0
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.3):
-                    while sent < 100:
-                        sent += 1
-                        await opened.send(request(sent, "echo", text="x" * 50_000), {})
+            waiting: asyncio.Task[Any] | None = None
+            while waiting is None or waiting.done():
+                sent += 1
+                frame = request(sent, "echo", text="x" * 50_000)
+                waiting = asyncio.create_task(opened.send(frame, {}))
+                await asyncio.sleep(0)
             assert 3 < sent < 20
-            waiting = asyncio.create_task(opened.send(request(1000, "echo"), {}))
-            await asyncio.sleep(0)
             began = time.monotonic()
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 3
         with pytest.raises(UnavailableError):
             await waiting
 
@@ -276,3 +280,44 @@ def test_a_long_line_ends_its_call_only(run: Run) -> None:
             assert len((await ask(opened, 2, "big", size=190_000))["text"]) == 190_000
 
     run(work())
+
+
+def test_a_wrapper_that_waits_is_ended_with_what_it_started(run: Run) -> None:
+    """Where the command is a shell around the server, the server ends too."""
+
+    async def work() -> None:
+        command = " ".join(PEER) + "; exit 6"
+        async with upstream("sh", "-c", command, grace=0.5) as made:
+            opened = await made.connect(stateless=False)
+            pid = (await ask(opened, 1, "echo"))["pid"]
+            with pytest.raises(EnvelopeError, match="exit code 6"):
+                await ask(opened, 2, "die", code=1)
+            again = (await ask(opened, 3, "echo"))["pid"]
+            await ask(opened, 4, "stubborn")
+        assert await ended(pid)
+        assert await ended(again)
+
+    run(work())
+
+
+@pytest.mark.parametrize("hard", [True, False])
+def test_children_of_a_gateway_that_is_killed(hard: bool) -> None:
+    """A child ends with its input when the gateway has no time left to end it."""
+    code = (
+        "import asyncio, sys\n"
+        "from mcp_envelope.upstreams.stdio import StdioUpstream\n"
+        "from tests.upstreams.peers import PEER, ask\n"
+        "async def main():\n"
+        "    opened = await StdioUpstream('p', PEER).connect(stateless=False)\n"
+        "    print((await ask(opened, 1, 'echo'))['pid'], flush=True)\n"
+        "    await asyncio.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    root = Path(__file__).resolve().parent.parent.parent
+    made = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=root,
+        env={**os.environ, "PYTHONPATH": f"{root}/src:{root}"})  # fmt: skip
+    assert made.stdout is not None
+    with made:
+        pid = int(made.stdout.readline())
+        made.send_signal(signal.SIGKILL if hard else signal.SIGTERM)
+    assert asyncio.run(ended(pid))

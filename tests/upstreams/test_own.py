@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from tests.upstreams.conftest import Run
@@ -22,8 +25,9 @@ from tests.upstreams.peers import (
 
 from mcp_envelope.core.document import parse
 from mcp_envelope.core.errors import EnvelopeError
-from mcp_envelope.core.frame import Frame, read_frame
+from mcp_envelope.core.frame import Frame, frame_of, read_frame
 from mcp_envelope.core.link import Link
+from mcp_envelope.upstreams.replies import Call
 
 
 def _asking(id: object, method: str = "roots/list") -> dict[str, Any]:
@@ -56,7 +60,8 @@ def test_ids_of_all_kinds_are_told_apart(run: Run) -> None:
 
 def test_bytes_are_passed_on_as_they_are(run: Run) -> None:
     """Spelling of numbers, escapes and unknown members survive in both directions."""
-    raw = b'{"vendor":1.0, "id":1,\r\n"jsonrpc":"2.0","method":"seen","params":{"x":1.50,"y":"\\u00e9"}}'
+    raw = b'{"vendor":1.0, "id":1,\r\n"jsonrpc":"2.0","method":"seen",'
+    raw += b'"params":{"x":1.50,"y":"\\u00e9"}}'
     said = '{"result":{"a":1.0,"b":12345678901234567890,"c":null}, "jsonrpc":"2.0","id":2 }'
 
     async def work() -> None:
@@ -150,10 +155,7 @@ def test_questions_of_the_server_are_answered(run: Run) -> None:
             listening = await opened.listen({})
             for id in (7, "7"):
                 assert await following(listening) == _asking(id)
-                answer = read_frame(
-                    parse(b'{"jsonrpc":"2.0","result":{}}').raw[:-1]
-                    + b',"id":%s}' % (b"7" if id == 7 else b'"7"')
-                )
+                answer = frame_of({"jsonrpc": "2.0", "id": id, "result": {}})
                 for _ in range(2):  # the second is nobody's, and stays here
                     assert (await opened.send(answer, {})).status == 202
             seen = (await ask(opened, 9, "seen"))["seen"]
@@ -196,8 +198,11 @@ def test_a_slow_consumer_stops_the_child(run: Run) -> None:
             count = 5_000
             reply = await opened.send(request(1, "flood", count=count, size=500), {})
             first = await following(reply)
-            await asyncio.sleep(0.1)
-            assert 1_000 < len(reply) < 1_500  # type: ignore[arg-type]
+            assert isinstance(reply, Call)
+            while not reply.held:  # noqa: ASYNC110 - the test's own timeout bounds it
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.05)
+            assert 1_000 < len(reply) < 1_500
             found = [first, *await values(reply)]
             assert [m["params"]["data"].rstrip("x") for m in found[:-1]] == [
                 str(number) for number in range(count)
@@ -330,7 +335,7 @@ def test_a_new_beginning_is_not_preceded_by_the_old(run: Run) -> None:
     run(work())
 
 
-def test_a_restart_that_is_refused(run: Run) -> None:
+def test_a_restart_that_is_refused(run: Run, tmp_path: Path) -> None:
     """If the new child does not take part, whoever waits gets UPSTREAM_UNAVAILABLE."""
     code = (
         "import json,os,sys\n"
@@ -342,21 +347,44 @@ def test_a_restart_that_is_refused(run: Run) -> None:
         "    a = {'result': {}} if first else {'error': {'code': 1, 'message': 'no'}}\n"
         "    print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], **a}), flush=True)\n"
     )
-    import sys
-    import tempfile
-    from pathlib import Path
 
     async def work() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            async with upstream(sys.executable, "-c", code, str(Path(folder, "x"))) as made:
-                opened = await made.connect(stateless=False)
-                await ask(opened, 0, "initialize")
-                await _crash(opened)
-                asks = [asyncio.create_task(ask(opened, i, "echo")) for i in range(3)]
-                for failed in await asyncio.gather(*asks, return_exceptions=True):
-                    assert isinstance(failed, EnvelopeError)
-                    assert failed.code == "UPSTREAM_UNAVAILABLE"
-                    assert "refused initialize" in failed.message
+        async with upstream(sys.executable, "-c", code, str(tmp_path / uuid4().hex)) as made:
+            opened = await made.connect(stateless=False)
+            await ask(opened, 0, "initialize")
+            await _crash(opened)
+            asks = [asyncio.create_task(ask(opened, i, "echo")) for i in range(3)]
+            for failed in await asyncio.gather(*asks, return_exceptions=True):
+                assert isinstance(failed, EnvelopeError)
+                assert failed.code == "UPSTREAM_UNAVAILABLE"
+                assert "refused initialize" in failed.message
+
+    run(work())
+
+
+def test_closing_while_it_starts_again(run: Run, tmp_path: Path) -> None:
+    """Whoever waits for a child that never answers is told when the conversation is closed."""
+    code = (
+        "import json, os, sys, time\n"
+        "if os.path.exists(sys.argv[1]): time.sleep(60)\n"
+        "open(sys.argv[1], 'w').close()\n"
+        "for line in sys.stdin:\n"
+        "    m = json.loads(line)\n"
+        "    if m['method'] == 'die': os._exit(1)\n"
+        "    print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': {}}), flush=True)\n"
+    )
+
+    async def work() -> None:
+        place = str(tmp_path / uuid4().hex)
+        async with upstream(sys.executable, "-S", "-c", code, place, grace=0.2) as made:
+            opened = await made.connect(stateless=False)
+            await ask(opened, 0, "initialize")
+            await _crash(opened)
+            asks = [asyncio.create_task(ask(opened, i, "echo")) for i in range(3)]
+            await asyncio.sleep(0.1)
+        for failed in await asyncio.gather(*asks, return_exceptions=True):
+            assert isinstance(failed, EnvelopeError)
+            assert failed.code == "UPSTREAM_UNAVAILABLE"
 
     run(work())
 

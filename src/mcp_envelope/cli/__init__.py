@@ -22,6 +22,7 @@ PROGRAM: Final = "mcp-envelope"
 #: Every verb and what it does, in the order of the help.
 VERBS: Final = {
     "run": "stand in front of an MCP server: check, label and record every call",
+    "doctor": "check installation, settings, servers, store and clock, and say what to do",
     "validate": "say whether an envelope is valid, and if not, what is wrong where",
     "convert": "turn an envelope into one of another dialect, and list what did not fit",
     "wrap": "wrap any JSON into mcp.envelope.v0.1",

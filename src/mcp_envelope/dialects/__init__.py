@@ -30,6 +30,8 @@ def recognise(document: Document) -> tuple[Dialect, str]:
             return DIALECTS[name], part
     message = "this is no envelope of a known dialect"
     hint = f"name one if you know better: {', '.join(DIALECTS)}"
+    if isinstance(document.value, list):
+        message, hint = "an array is no envelope", "of a batch, send each message by itself"
     raise EnvelopeError(
         message, hint=hint, problems=[Problem("", "envelope/unknown-dialect", message, hint)]
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from mcp_envelope.core import codes
 from mcp_envelope.core.document import build
+from mcp_envelope.core.errors import Problem
 from mcp_envelope.core.message import Failure, Message, Request, Success
 from mcp_envelope.core.ports import Filling
 
@@ -69,6 +71,19 @@ class JsonRpc(SchemaDialect):
             return "tool_io"
         answers = "result" in members or "error" in members
         return "response" if answers else "request"
+
+    def schema_problems(self, value: Any, part: str) -> list[Problem]:
+        found = super().schema_problems(value, part)
+        if not isinstance(value, dict) or not {"result", "error"} <= value.keys():
+            return found
+        # In these words, rather than that two alternatives fit.
+        hint = "leave one of them out: a response holds a result or an error, never both"
+        return [
+            replace(p, message="there is a result and an error", hint=hint)
+            if p.rule.endswith("response.schema.json#/oneOf")
+            else p
+            for p in found
+        ]
 
     def layout(self, value: Any, part: str) -> Layout:
         if part == "request":

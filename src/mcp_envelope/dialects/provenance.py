@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from mcp_envelope.core import codes
-from mcp_envelope.core.document import Document
+from mcp_envelope.core.document import Document, dump
 from mcp_envelope.core.errors import ConversionError, Problem
 from mcp_envelope.core.message import Event, Failure, Fault, Message, Request, Success
+from mcp_envelope.core.plain import same_value
 from mcp_envelope.core.pointer import pointer_of
 from mcp_envelope.core.ports import Filling
 from mcp_envelope.core.provenance import (
@@ -29,6 +30,11 @@ REQUEST: Final = "mcp.request.v0.1"
 _NAMESPACES: Final = {"": "provenance/0.1", "/params": "provenance.params"}
 _META: Final = "/params/_meta"
 _HINTS: Final = "/meta/schema_hints"
+_CONTROLS: Final[Mapping[str, tuple[object, ...]]] = {
+    "capture_provenance": (True, False),
+    "capture_artifacts": (True, False),
+    "provenance_mode": ("minimal", "full"),
+}
 _LONGEST: Final = {"code": 200, "message": 2000}
 _FAMILIES: Final = {
     "mcp.request.": "request",
@@ -161,11 +167,28 @@ def _listed_problems(value: Any, part: str) -> list[Problem]:
     if part == "request":
         refs = value["artifacts"]
         found = [artifact_problem(ref, f"/artifacts/{i}") for i, ref in enumerate(refs)]
+        found += _control_problems(value["params"])
     elif part == "capabilities":
         for name in ("implements", "optional"):
             methods = value.get(name, [])
             found += [method_id_problem(m, f"/{name}/{i}") for i, m in enumerate(methods)]
     return [problem for problem in found if problem is not None]
+
+
+def _control_problems(params: Any) -> list[Problem | None]:
+    """Warnings for what asks for provenance in words that nobody will understand (seed 000, §5)."""
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    given = meta if isinstance(meta, dict) else {}
+    found: list[Problem | None] = []
+    for name, known in _CONTROLS.items():
+        # 1 == True in Python, but not in JSON.
+        if name in given and not any(same_value(given[name], word) for word in known):
+            words = " or ".join(dump(word).decode() for word in known)
+            rule = f"provenance/0.1 {name}"
+            hint = f"write {words}; as it stands it asks for nothing"
+            place = pointer_of(["params", "_meta", name])
+            found.append(Problem(place, rule, f"must be {words}", hint, "warning"))
+    return found
 
 
 # -- requests ----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 
 from mcp_envelope.core.frame import Frame
+from mcp_envelope.core.hops import ANNOUNCED
 from mcp_envelope.dialects import DIALECTS
 from mcp_envelope.pipeline.record import LABEL
 
@@ -41,7 +42,17 @@ def advertised(answer: Frame, *, stateless: bool) -> Frame:
         holder = holder.get(name, {}) if isinstance(holder, dict) else None
     if not isinstance(holder, dict) or LABEL in holder:
         return answer
-    return answer.put(("result", "capabilities", place, LABEL), {"modes": ["meta", OFF]})
+    return answer.put(
+        ("result", "capabilities", place, LABEL), {"modes": ["meta", OFF], ANNOUNCED: True}
+    )
+
+
+def is_gateway(result: Mapping[str, Any]) -> bool:
+    """Whether the answer to a handshake comes from a gateway like this one, on pipes."""
+    holder: Any = result
+    for name in ("capabilities", "experimental", LABEL):
+        holder = holder.get(name) if isinstance(holder, dict) else None
+    return isinstance(holder, dict) and holder.get(ANNOUNCED) is True
 
 
 def wanted_mode(capabilities: object) -> str | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
+
+from .settings_names import prefix_of
 
 #: Between a server's name and a tool's. Many model APIs refuse dots and slashes.
 SEPARATOR: Final = "__"
@@ -10,17 +13,12 @@ SEPARATOR: Final = "__"
 
 def shown(server: str, name: str) -> str:
     """What clients see of a tool or prompt of a server's."""
-    return f"{server}{SEPARATOR}{name}"
+    return f"{prefix_of(server)}{SEPARATOR}{name}"
 
 
-def split(name: str, servers: list[str]) -> tuple[str, str] | None:
-    """The server, and its own name for the tool or prompt; None if no server is named.
-
-    The longest server name that fits counts, so that servers called ``a`` and ``a__b`` can
-    stand side by side.
-    """
-    fitting = [server for server in servers if name.startswith(server + SEPARATOR)]
-    if not fitting:
+def split(name: str, servers: Iterable[str]) -> tuple[str, str] | None:
+    """The server, and its own name for the tool or prompt; None if no server is named."""
+    prefix, separator, own = name.partition(SEPARATOR)
+    if not separator:
         return None
-    server = max(fitting, key=len)
-    return server, name[len(server) + len(SEPARATOR) :]
+    return next(((server, own) for server in servers if prefix_of(server) == prefix), None)

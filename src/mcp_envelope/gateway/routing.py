@@ -95,11 +95,11 @@ class Routing:
         self, what: str, name: str, members: Members, frame: Frame, stand_by: StandBy
     ) -> tuple[Member, str]:
         if self._namespace:
-            found = names.split(name, list(members))
+            found = names.split(name, members)
             if found is not None:
                 return members[found[0]], found[1]
-            hint = f"names begin with the server: {', '.join(f'{each}__…' for each in members)}"
-            raise _unknown(what, name, hint)
+            known = ", ".join(names.shown(each, "…") for each in members)
+            raise _unknown(what, name, f"names begin with the server: {known}")
         server = self._known.get((what, name))
         if server is None:
             await self._look(f"{what}/list", members, frame, stand_by)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from .settings import HttpSettings, Rules, Settings, UpstreamSettings
-from .settings_mistakes import KeyPath
+from .settings_mistakes import KeyPath, dotted
 from .settings_names import prefix_of
 from .settings_tree import Tree
 from .settings_values import (
@@ -176,7 +176,8 @@ class Builder:
                 self._tree.complain(at, "the name has nothing that tools' names may hold", hint)
             elif prefix.casefold() in seen:
                 other = seen[prefix.casefold()]
-                message = f"is called {prefix}__… to clients, as upstreams.{other} is"
+                taken = dotted(("upstreams", other))
+                message = f"is called {prefix}__… to clients, as {taken} is"
                 self._tree.complain(at, message, "rename one of them")
             seen.setdefault(prefix.casefold(), name)
 
@@ -193,10 +194,10 @@ class Builder:
 
 def _content(path: Path) -> str:
     try:
-        # Without O_NONBLOCK, opening a pipe would wait for somebody to write into it.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(handle, "rb") as file:  # noqa: PTH123  (a handle, not a path)
-            raw = file.read(_LONGEST_SECRET + 1) or b""
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting
+            raise WrongValueError("the file is no regular file", "name another")
+        with path.open("rb") as file:
+            raw = file.read(_LONGEST_SECRET + 1)
         text = raw.decode()
     except OSError as error:
         raise WrongValueError(

@@ -16,6 +16,8 @@ from .settings_tree import Tree
 
 _MOST: Final = 200
 _ROUNDS: Final = 4
+#: Ledgers that are to come.
+_LATER: Final = frozenset({"postgres", "postgresql", "sqlite"})
 #: Below these, values may be secret.
 _SECRET: Final = frozenset({"env", "headers", "command", "url", "ledger"})
 
@@ -33,12 +35,12 @@ def check(tree: Tree) -> set[KeyPath]:
         places = [_path_of(tree, problem.pointer) for problem in found]
         seen: set[KeyPath] = set()
         for problem, path in zip(found, places, strict=True):
-            if path not in seen:  # what is wrong with a value first is enough to begin with
+            # What is wrong with a value first is enough to begin with, and what is wrong
+            # because a part of it was taken out is no news.
+            if path not in seen and not any(gone[: len(path)] == path for gone in dropped):
                 _complain(tree, problem, path)
             seen.add(path)
-        for path in sorted(places, key=len, reverse=True):
-            tree.drop(path)
-            dropped.add(path)
+        dropped |= {tree.drop(path) for path in sorted(places, key=len, reverse=True)}
         if not found:
             return dropped
     tree.stop_if_wrong()
@@ -66,7 +68,12 @@ def _complain(tree: Tree, problem: Problem, path: KeyPath) -> None:
         return
     value, title = tree.get(path), part.get("title")
     secret = any(step in _SECRET for step in path)
-    if title and keyword in ("pattern", "type", "minProperties", "maxProperties"):
+    if path == ("ledger",) and str(value).partition(":")[0].lower() in _LATER:
+        what = f"this version cannot keep the record in {str(value).partition(':')[0].lower()}: yet"
+        tree.complain(path, what, f"write {title}")
+    elif title and keyword in ("minProperties", "maxProperties"):
+        tree.complain(path, "must hold one of env and file", f"write {title}")
+    elif title and keyword in ("pattern", "type"):
         given = _kind(value) if secret or not isinstance(value, str) else quoted(value)
         what = "is not usable" if given == "a string" else f"must not be {given}"
         tree.complain(path, _tomlish(what), f"write {title}")

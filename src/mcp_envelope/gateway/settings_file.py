@@ -43,6 +43,7 @@ __all__ = [
 _LONGEST: Final = 4 * 1024 * 1024
 _PLACE: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|(end of document))\)", re.DOTALL)
 _RULES: Final = "rules"
+_SERVERS: Final = settings_environment.PREFIX + "UPSTREAMS__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,14 @@ class Given:
     def config_file(self) -> str | None:
         """The file of settings, by the option or by the environment."""
         return self.config if self.config is not None else self.environment.get(CONFIG) or None
+
+    @property
+    def names_servers(self) -> bool:
+        """Whether anything says where servers are."""
+        said = (self.config_file, self.clients, self.url, self.command)
+        return any(each is not None for each in said) or any(
+            name.startswith(_SERVERS) for name in self.environment
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +135,11 @@ def _check_sources(given: Given) -> None:
         )
     if given.stdio and given.http is not None:
         raise UsageError("--stdio and --http exclude each other", hint="give one of them")
-    named = settings_environment.PREFIX + "UPSTREAMS__"
-    if not sources and given.config_file is None:
-        if not any(name.startswith(named) for name in given.environment):
-            raise UsageError(
-                "there is no server to stand in front of",
-                hint="give -- COMMAND, --upstream URL, --from FILE or --config FILE",
-            )
+    if not given.names_servers:
+        raise UsageError(
+            "there is no server to stand in front of",
+            hint="give -- COMMAND, --upstream URL, --from FILE or --config FILE",
+        )
 
 
 def _read(name: str) -> bytes:

@@ -66,7 +66,8 @@ def name_of_command(command: Sequence[str]) -> str:
     family = _FAMILIES.get(program)
     if family is None:
         return _allowed(program)
-    inner = _first_word(_after_subcommand(program, rest), _VALUES[family].split())
+    with_value = _VALUES[family].split()
+    inner = _first_word(_after_subcommand(program, rest, with_value), with_value)
     if inner is None:
         return _allowed(program)
     if _PYTHON.fullmatch(_base(inner)) and inner in rest:
@@ -102,15 +103,13 @@ def _base(word: str) -> str:
     return _ENDINGS.sub("", re.split(r"[/\\]", word.rstrip("/\\"))[-1])
 
 
-def _after_subcommand(program: str, words: list[str]) -> list[str]:
+def _after_subcommand(program: str, words: list[str], with_value: list[str]) -> list[str]:
     known = _SUBCOMMANDS.get(program, ())
-    for index, word in enumerate(words):
-        if word in known:
-            rest = words[index + 1 :]
-            return rest[1:] if rest and rest[0] == "run" else rest
-        if not word.startswith("-"):
-            break
-    return words
+    first = _first_word(words, with_value)
+    if first not in known:
+        return words
+    rest = words[words.index(first) + 1 :]
+    return rest[1:] if rest and rest[0] == "run" else rest
 
 
 def _first_word(words: list[str], with_value: list[str]) -> str | None:

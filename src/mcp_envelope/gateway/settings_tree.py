@@ -76,15 +76,16 @@ class Tree:
                 return None
         return here
 
-    def drop(self, path: KeyPath) -> None:
-        """Forget the value at a place; of an array, the whole array."""
+    def drop(self, path: KeyPath) -> KeyPath:
+        """Forget the value at a place; of an array, the whole array. What was dropped."""
         while path and isinstance(self.get(path[:-1]), list):
             path = path[:-1]
         holder = self.get(path[:-1])
-        if path and isinstance(holder, dict):
-            holder.pop(path[-1], None)
-        elif not path:
+        if not path:
             self.value = {}
+        elif isinstance(holder, dict):
+            holder.pop(path[-1], None)
+        return path
 
     def origin(self, path: KeyPath) -> Origin:
         """Where the value at a place came from."""

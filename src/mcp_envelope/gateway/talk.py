@@ -11,16 +11,17 @@ from mcp_envelope.core.document import Document
 from mcp_envelope.core.door import LEGACY, STATELESS, Answer, Outlet
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, IdKey, id_key
+from mcp_envelope.core.hops import hello
 from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.link import Item, Link, Reply
-from mcp_envelope.pipeline.answers import failure
+from mcp_envelope.pipeline.answers import MissingMetaError, failure
 from mcp_envelope.pipeline.call import Answered, Call, Stages
 from mcp_envelope.pipeline.checks import check_input, check_output, is_final
 from mcp_envelope.pipeline.exchange import exchange
 from mcp_envelope.pipeline.record import LABEL
 
-from .common import Common, log
-from .label import OFF, advertised, label_of, wanted_mode
+from .ground import Ground, log
+from .label import OFF, advertised, is_gateway, label_of, wanted_mode
 from .lookup import LIST, Lookup, tool_of
 from .malformed import record_malformed
 from .resumption import Parked, Resumed
@@ -28,6 +29,7 @@ from .route import Route
 from .tasks import Tasks
 
 _PREFIX: Final = "io.modelcontextprotocol/"
+_REQUIRED: Final = ("protocolVersion", "clientCapabilities")
 _HANDSHAKES: Final = ("initialize", "server/discover")
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 _CANCELLED: Final = "notifications/cancelled"
@@ -46,7 +48,7 @@ class Talk:
         self,
         route: Route,
         link: Link,
-        common: Common,
+        ground: Ground,
         *,
         door: str,
         peer: str,
@@ -58,16 +60,17 @@ class Talk:
         self.relays = relays
         self.on_session: Callable[[str, Talk], None] | None = None
         self.on_result: Callable[[object], None] | None = None
-        self.used = common.tick()
+        self.used = ground.tick()
         self._route = route
         self._link = link
-        self._common = common
+        self._ground = ground
         self._door = door
         self._peer = peer
         self._shared = shared
         self._agreed = LEGACY
         self._mode: str | None = None
-        self._tools = Lookup(route, link, common, self._noticed)
+        self._hello: asyncio.Future[Reply] | None = None
+        self._tools = Lookup(route, link, ground, self._noticed)
         self._tasks = Tasks()
         self._calls: dict[int, Call] = {}
         self._parked: dict[IdKey, Parked] = {}
@@ -98,7 +101,7 @@ class Talk:
 
         ``sent`` goes to the upstream in its place, ``flaw`` is why it goes to none.
         """
-        self.used = self._common.tick()
+        self.used = self._ground.tick()
         if frame.shape != "request":
             await self._pass_on(sent or frame, head, outlet)
             return
@@ -109,17 +112,17 @@ class Talk:
             await exchange(call, self._stages)
         finally:
             del self._calls[id(frame)]
-            self.used = self._common.tick()
+            self.used = self._ground.tick()
 
     async def malformed(self, error: FrameError, size: int) -> Answer:
         """Record bytes that are no message, and say what is wrong with them."""
         return await record_malformed(
-            error, self._common, door=self._door, peer=self._peer, revision=self._agreed
+            error, self._ground, door=self._door, peer=self._peer, revision=self._agreed
         )
 
     async def listen(self, head: Mapping[str, str]) -> Reply:
         """What belongs to no message of the client's, and answers to calls that were parked."""
-        self.used = self._common.tick()
+        self.used = self._ground.tick()
         reply = await self._link.listen(head)
         return Resumed(reply, self._parked, self._noticed)
 
@@ -174,7 +177,7 @@ class Talk:
     # -- calls -------------------------------------------------------------------------------
 
     def _call(self, frame: Frame, head: Mapping[str, str], outlet: Outlet) -> Call:
-        request_id = self._common.new_id()
+        request_id = self._ground.new_id()
         return Call(
             frame=frame,
             sent=frame,
@@ -187,7 +190,7 @@ class Talk:
             peer=self._peer,
             request_id=request_id,
             run_id=request_id,
-            began=self._common.tick(),
+            began=self._ground.tick(),
             trace_id=trace_of(frame, head),
             task=asyncio.current_task(),
         )
@@ -196,7 +199,7 @@ class Talk:
         return frame.revision or head.get("mcp-protocol-version") or self._agreed
 
     def _make_stages(self) -> Stages:
-        common, route = self._common, self._route
+        ground, route = self._ground, self._route
         return Stages(
             authorize=self._authorize,
             find=self._tools.find,
@@ -210,10 +213,10 @@ class Talk:
             learn=self._learn,
             rename=self._shown,
             label=self._label,
-            ledger=common.ledger,
-            instance=common.instance,
-            now=common.now,
-            tick=common.tick,
+            ledger=ground.ledger,
+            instance=ground.instance,
+            now=ground.now,
+            tick=ground.tick,
             report=_report,
         )
 
@@ -223,8 +226,11 @@ class Talk:
             call.kind = Kind.of_payload(call.frame.value)
         if call.flaw is not None:
             raise call.flaw
-        if self._door == "http" and call.frame.revision is not None:
-            self._check_headers(call, None)
+        if self._door == "http" and call.revision >= STATELESS:
+            if not self.relays:
+                _check_identity(call.frame)
+            if call.frame.revision is not None:
+                self._check_headers(call, None)
         return None
 
     def _check_headers(self, call: Call, schema: Any) -> None:
@@ -237,9 +243,18 @@ class Talk:
     async def _check_input(self, call: Call) -> None:
         if call.tool is None:
             return
-        if self._door == "http" and call.frame.revision is not None:
-            self._check_headers(call, call.tool.input_schema)
+        if call.tool.names_headers and call.revision >= STATELESS:
+            self._check_params(call, call.tool.input_schema)
         await check_input(call, self._route.rules(tool_of(call)).input, self._tools.again)
+
+    def _check_params(self, call: Call, schema: object) -> None:
+        """Hold the headers that repeat arguments against these, or make them for the upstream."""
+        if self._door == "http":
+            self._check_headers(call, schema)
+        if not self.relays:
+            arguments = call.sent.params.get("arguments")
+            if isinstance(arguments, dict):
+                call.head = {**call.head, **mcp_headers.param_headers(schema, arguments)}
 
     async def _check_output(self, call: Call, frame: Frame) -> None:
         if call.tool is not None:
@@ -256,6 +271,8 @@ class Talk:
             self._mode = wanted_mode(call.frame.params.get("capabilities"))
             agreed = result.value.get("protocolVersion")
             self._agreed = agreed if isinstance(agreed, str) else self._agreed
+            if self.session is not None and is_gateway(result.value):
+                self._hello = asyncio.ensure_future(self._link.send(hello(), {}))
             named = answered.headers.get("mcp-session-id")
             if named is not None and self.on_session is not None:
                 self.on_session(named, self)
@@ -309,6 +326,13 @@ class Talk:
             return await parked.arrival()
         finally:
             self._parked.pop(key, None)
+
+
+def _check_identity(frame: Frame) -> None:
+    """Each request of a stateless client says who it is: no upstream behind us might ask."""
+    missing = [name for name in _REQUIRED if _PREFIX + name not in frame.meta]
+    if missing:
+        raise MissingMetaError(_PREFIX + missing[0])
 
 
 def trace_of(frame: Frame, head: Mapping[str, str]) -> str | None:

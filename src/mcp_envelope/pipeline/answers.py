@@ -21,6 +21,16 @@ _STATELESS_STATUS: Final = {
 }  # fmt: skip
 
 
+class MissingMetaError(EnvelopeError):
+    """A request of 2026-07-28 without what its ``_meta`` must have; MCP has a number for it."""
+
+    number: Final = -32602
+
+    def __init__(self, name: str) -> None:
+        place = f"/params/_meta/{name.replace('/', '~1')}"
+        super().__init__(f"params._meta lacks {name}", pointer=place, hint="add it")
+
+
 def failure(error: EnvelopeError, *, id: Id | None, revision: str, request_id: str) -> Answer:
     """The answer for an error of the gateway's own."""
     row = codes.TABLE.get(error.code) or codes.TABLE[_INTERNAL]
@@ -36,6 +46,8 @@ def failure(error: EnvelopeError, *, id: Id | None, revision: str, request_id: s
         return Answer(raw=_tool_error(row, error, id, revision), status=said.http)
     number = said.code if said.code is not None else row.jsonrpc
     status = said.http
+    if isinstance(error, MissingMetaError):
+        number, status = error.number, 400
     if isinstance(error, FrameError):
         status = 400
         if not error.parsed and said.unparsable is not None:

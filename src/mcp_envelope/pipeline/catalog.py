@@ -53,12 +53,13 @@ class Checks:
 class Tool:
     """One tool, by the definition that its server gives. Schemas are compiled on first use."""
 
-    __slots__ = ("_checks", "_digest", "_input", "_output", "definition", "name")
+    __slots__ = ("_checks", "_digest", "_headers", "_input", "_output", "definition", "name")
 
     def __init__(self, name: str, definition: Document, checks: Checks) -> None:
         self.name = name
         self.definition = definition
         self._checks = checks
+        self._headers = b'"x-mcp-header"' in definition.raw
         self._digest: str | None = None
         self._input: SchemaCheck | str | None = None
         self._output: SchemaCheck | str | None = None
@@ -77,6 +78,11 @@ class Tool:
     def input_schema(self) -> Any:
         """The plain input schema, None if there is none."""
         return self.definition.value.get("inputSchema")
+
+    @property
+    def names_headers(self) -> bool:
+        """Whether arguments of its are to be repeated in HTTP headers."""
+        return self._headers
 
     @property
     def has_output(self) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from mcp_envelope.core.document import dump
 from mcp_envelope.core.door import STATELESS, Answer, Conversation, Desk, RefusedError
@@ -14,6 +15,7 @@ from mcp_envelope.core.frame import Frame, FrameError, read_frame
 from mcp_envelope.core.strict import Limits
 
 from .http_answers import Gate, HttpOutlet, Send, send_answer, send_stream, send_text
+from .http_replay import SINCE, KeptOutlet, Streams, send_again
 
 log = logging.getLogger("mcp_envelope.http")
 
@@ -47,6 +49,7 @@ class HttpDoor:
         self._gate = gate
         self._limits = limits
         self._is_ready = is_ready
+        self._streams: WeakKeyDictionary[Conversation, Streams] = WeakKeyDictionary()
         self._tasks: set[asyncio.Task[Any] | None] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -118,8 +121,25 @@ class HttpDoor:
         extra = {}
         if conversation.session is not None and frame.method == "initialize":
             extra["mcp-session-id"] = conversation.session
-        outlet = HttpOutlet(send, conversation.relays, conversation.resumable, extra)
+        outlet = self._outlet(send, frame, head, conversation, extra)
         await _watched(frame, head, conversation, outlet, receive)
+
+    def _outlet(
+        self,
+        send: Send,
+        frame: Frame,
+        head: Mapping[str, str],
+        conversation: Conversation,
+        extra: Mapping[str, str],
+    ) -> HttpOutlet:
+        version = head.get("mcp-protocol-version", "")
+        kept = conversation.session is not None and SINCE <= version < STATELESS
+        if kept and frame.shape == "request":
+            streams = self._streams.get(conversation)
+            if streams is None:
+                streams = self._streams[conversation] = Streams()
+            return KeptOutlet(send, streams, extra)
+        return HttpOutlet(send, conversation.relays, conversation.resumable, extra)
 
     async def _body(self, head: Mapping[str, str], receive: Receive) -> bytes | None:
         """The body; None if it is too large, and then the rest is not read."""
@@ -154,6 +174,11 @@ class HttpDoor:
             await send_answer(send, _error(-32600, "accept must allow text/event-stream", 406))
             return
         conversation = await self._desk.converse(None, head, door=DOOR, peer=PEER)
+        streams = self._streams.get(conversation)
+        found = streams.find(head.get("last-event-id", "")) if streams is not None else None
+        if found is not None:
+            await _until_gone(send_again(send, *found), receive)
+            return
         reply = await conversation.listen(head)
         if reply.streams is False or reply.status >= 300:
             await send_answer(
@@ -161,17 +186,10 @@ class HttpDoor:
             )
             await reply.close()
             return
-        streaming = asyncio.create_task(send_stream(send, reply, _PING_EVERY))
-        leaving = asyncio.create_task(_gone(receive))
         try:
-            await asyncio.wait({streaming, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            await _until_gone(send_stream(send, reply, _PING_EVERY), receive)
         finally:
-            leaving.cancel()
-            streaming.cancel()
-            await asyncio.wait({streaming, leaving})
             await reply.close()
-            if not streaming.cancelled() and (error := streaming.exception()) is not None:
-                log.info("a stream ended: %s", error)
 
     async def _delete(self, head: Mapping[str, str], receive: Receive, send: Send) -> None:
         await send_answer(send, await self._desk.end(head, door=DOOR, peer=PEER))
@@ -214,6 +232,20 @@ async def _watch(
         return
 
 
+async def _until_gone(writing: Coroutine[Any, Any, None], receive: Receive) -> None:
+    """Write a stream until it ends, or the client has gone."""
+    streaming = asyncio.create_task(writing)
+    leaving = asyncio.create_task(_gone(receive))
+    try:
+        await asyncio.wait({streaming, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.cancel()
+        streaming.cancel()
+        await asyncio.wait({streaming, leaving})
+        if not streaming.cancelled() and (error := streaming.exception()) is not None:
+            log.info("a stream ended: %s", error)
+
+
 async def _gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -223,7 +255,7 @@ def _head_of(scope: Scope) -> dict[str, str]:
     """The headers, in lower case; those that were sent twice are joined, as RFC 9110 has it."""
     head: dict[str, str] = {}
     for name, value in scope["headers"]:
-        key, text = name.decode("latin-1"), value.decode("latin-1")
+        key, text = name.decode("latin-1"), value.decode("latin-1").strip(" \t")
         head[key] = f"{head[key]}, {text}" if key in head else text
     return head
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from mcp_envelope.core.door import Answer
+from mcp_envelope.core.hops import SUSPENDED
 from mcp_envelope.core.link import Item, Reply
 from mcp_envelope.core.sse import event_of
 
@@ -73,6 +74,8 @@ class HttpOutlet:
 
     async def item(self, item: Item) -> None:
         """Something on the way to the answer."""
+        if item.frame is not None and item.frame.method == SUSPENDED:
+            return
         if not self._streaming:
             await self._begin_stream(200, {})
         await self._write(_bytes_of(item))
@@ -115,11 +118,11 @@ class HttpOutlet:
     async def _begin_stream(self, status: int, headers: Mapping[str, str]) -> None:
         self._streaming = True
         if not self.is_gone:
-            await _start(self._send, status, {**_STREAM_HEADERS, **headers, **self._extra})
+            await begin_stream(self._send, status, {**headers, **self._extra})
 
     async def _write(self, data: bytes, *, last: bool = False) -> None:
         if not self.is_gone:
-            await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+            await send_body(self._send, data, last=last)
 
 
 def _with(answer: Answer, headers: Mapping[str, str]) -> Answer:
@@ -146,21 +149,31 @@ async def send_text(
 
 async def send_stream(send: Send, reply: Reply, ping_every: float) -> None:
     """Write a stream of its own until it ends. ``ping_every`` is in seconds."""
-    await _start(send, reply.status, {**_STREAM_HEADERS, **reply.headers})
+    await begin_stream(send, reply.status, reply.headers)
     pinging = asyncio.create_task(_ping(send, ping_every)) if reply.streams is None else None
     try:
         async for item in reply:
-            await send({"type": "http.response.body", "body": _bytes_of(item), "more_body": True})
+            await send_body(send, _bytes_of(item))
     finally:
         if pinging is not None:
             pinging.cancel()
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+    await send_body(send, b"", last=True)
+
+
+async def begin_stream(send: Send, status: int, headers: Mapping[str, str]) -> None:
+    """Begin a stream of events."""
+    await _start(send, status, {**_STREAM_HEADERS, **headers})
+
+
+async def send_body(send: Send, data: bytes, *, last: bool = False) -> None:
+    """Write a part of a body."""
+    await send({"type": "http.response.body", "body": data, "more_body": not last})
 
 
 async def _ping(send: Send, every: float) -> None:
     while True:
         await asyncio.sleep(every)
-        await send({"type": "http.response.body", "body": b": ping\r\n\r\n", "more_body": True})
+        await send_body(send, b": ping\r\n\r\n")
 
 
 async def _start(send: Send, status: int, headers: Mapping[str, str]) -> None:

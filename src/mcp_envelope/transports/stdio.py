@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Coroutine
 from typing import Any, Final, Protocol
@@ -11,6 +10,7 @@ from typing import Any, Final, Protocol
 from mcp_envelope.core.door import Answer, Conversation, Desk, RefusedError
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, read_frame
+from mcp_envelope.core.hops import HELLO, SUSPENDED
 from mcp_envelope.core.link import Item, Reply
 from mcp_envelope.core.strict import Limits
 
@@ -49,6 +49,7 @@ class StdioDoor:
         self._listening: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._outlet = _Outlet(self)
+        self._for_gateway = False
 
     async def serve(self) -> None:
         """Answer everything; returns once all that was read is answered, or had its time."""
@@ -57,9 +58,11 @@ class StdioDoor:
         try:
             await asyncio.wait({reading, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not self._stopping.is_set() and self._tasks:
-                answered = asyncio.gather(*self._tasks, return_exceptions=True)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(asyncio.shield(answered), _LAST_CALLS)
+                answered = asyncio.create_task(_done(self._tasks))
+                waited = {answered, stopping}
+                first = asyncio.FIRST_COMPLETED
+                await asyncio.wait(waited, timeout=_LAST_CALLS, return_when=first)
+                answered.cancel()
         finally:
             reading.cancel()
             stopping.cancel()
@@ -78,6 +81,9 @@ class StdioDoor:
                     frame = read_frame(line, limits=self._limits, size=self._limits.request)
                 except FrameError as error:
                     self._start(self._malformed(error, len(line)))
+                    continue
+                if frame.method == HELLO:
+                    self._for_gateway = True
                 else:
                     self._start(self._handle(frame))
 
@@ -117,8 +123,9 @@ class StdioDoor:
 
     async def write_item(self, item: Item) -> None:
         """Write a message on the way to an answer."""
-        if item.frame is not None:
-            await self._write(item.frame.raw)
+        frame = item.frame
+        if frame is not None and (self._for_gateway or frame.method != SUSPENDED):
+            await self._write(frame.raw)
 
     async def write_answer(self, answer: Answer) -> None:
         """Write an answer, where there is one."""
@@ -143,6 +150,12 @@ class StdioDoor:
             self._listening.cancel()
         if self._conversation is not None:
             await self._conversation.close()
+
+
+async def _done(tasks: set[asyncio.Task[None]]) -> None:
+    """Wait for all tasks, those as well that are added meanwhile."""
+    while tasks:
+        await asyncio.wait(tasks)
 
 
 class _Outlet:

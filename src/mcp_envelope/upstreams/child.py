@@ -21,12 +21,12 @@ import termios
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from .backoff import UnavailableError
+from .launch import Launch, ended_how, spawn
 from .lines import LineCutter, Overlong
 
 _log: Final = logging.getLogger("mcp_envelope.upstreams")
@@ -38,19 +38,6 @@ _GLANCE: Final = 0.02
 
 OnLine = Callable[[bytes | Overlong], None]
 OnGone = Callable[["Child"], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """How to start a child. ``stderr`` is a file descriptor, None for the gateway's own."""
-
-    name: str
-    command: tuple[str, ...]
-    env: Mapping[str, str] = field(repr=False)
-    cwd: str | None
-    stderr: int | None
-    limit: int
-    grace: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +79,7 @@ class Child:
         self.started = time.monotonic()
         self.heard = False
         self._pidfd = -1
-        self._process, self._stdin, self._stdout = _spawn(launch)
+        self._process, self._stdin, self._stdout = spawn(launch)
         self.pid = self._process.pid
         self._loop.add_reader(self._stdout, self._read)
         self._watch()
@@ -348,54 +335,3 @@ class Child:
             self._loop.remove_reader(self._stdout)
             os.close(self._stdout)
             self._stdout = -1
-
-
-def ended_how(code: int) -> str:
-    """A return code in words."""
-    if code >= 0:
-        return f"ended with exit code {code}"
-    try:
-        return f"was ended by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was ended by signal {-code}"
-
-
-def _spawn(launch: Launch) -> tuple[subprocess.Popen[bytes], int, int]:
-    theirs_in, stdin = os.pipe()
-    stdout, theirs_out = os.pipe()
-    try:
-        os.set_blocking(stdin, False)
-        os.set_blocking(stdout, False)
-        process = subprocess.Popen(  # noqa: S603 - the operator's own command
-            launch.command,
-            stdin=theirs_in,
-            stdout=theirs_out,
-            stderr=launch.stderr,
-            cwd=launch.cwd,
-            env={**os.environ, **launch.env},
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        os.close(stdin)
-        os.close(stdout)
-        raise _start_failure(launch, error) from None
-    finally:
-        os.close(theirs_in)
-        os.close(theirs_out)
-    return process, stdin, stdout
-
-
-def _start_failure(launch: Launch, error: OSError | ValueError) -> UnavailableError:
-    program = launch.command[0] if launch.command else ""
-    if launch.cwd is not None and not os.path.isdir(launch.cwd):  # noqa: PTH112 - as given
-        reason, hint = f"there is no folder {launch.cwd!r}", "look at its setting cwd"
-    elif isinstance(error, FileNotFoundError):
-        reason = f"there is no program {program!r}"
-        hint = "is it installed, spelled right, and on the PATH that the gateway runs with?"
-    elif isinstance(error, PermissionError):
-        reason = f"{program!r} may not be executed"
-        hint = "is it a program, and may the gateway's user execute it?"
-    else:
-        said = error.strerror if isinstance(error, OSError) else str(error)
-        reason, hint = f"{said}", "look at its command, and at the limits of the gateway's user"
-    return UnavailableError(f"upstream {launch.name!r} could not be started: {reason}", hint=hint)

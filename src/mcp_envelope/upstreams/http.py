@@ -9,7 +9,7 @@ from typing import Final
 
 from mcp_envelope.core.document import DEFAULT_LIMITS, Limits
 
-from .http_client import ClientLink, ParamHeaders
+from .http_client import ClientLink
 from .http_pool import Pool
 from .http_relay import RelayLink
 from .http_target import target_of
@@ -23,7 +23,7 @@ class HttpUpstream:
 
     ``headers`` are the gateway's own for this endpoint (credentials, say) and win over what
     clients send; ConfigError if they, or ``url``, cannot be used. ``context`` is for servers
-    whose certificates the system does not know. ``param_headers`` is given to each link.
+    whose certificates the system does not know.
     """
 
     def __init__(
@@ -35,10 +35,8 @@ class HttpUpstream:
         connect_timeout: float = 10.0,
         limits: Limits = DEFAULT_LIMITS,
         context: ssl.SSLContext | None = None,
-        param_headers: ParamHeaders | None = None,
     ) -> None:
         self.name = name
-        self.param_headers = param_headers
         self._limits = limits
         self._patience = connect_timeout
         self._pool = Pool(target_of(url, headers), connect_timeout=connect_timeout, context=context)
@@ -57,7 +55,6 @@ class HttpUpstream:
             self._aside,
             stateless=stateless,
             patience=self._patience,
-            param_headers=self.param_headers,
             gone=self._links.discard,
         )
         self._links.add(link)

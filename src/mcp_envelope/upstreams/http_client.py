@@ -15,8 +15,9 @@ from mcp_envelope.core.document import Limits
 from mcp_envelope.core.door import STATELESS
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, IdKey, id_key
+from mcp_envelope.core.hops import suspended
 from mcp_envelope.core.link import Item
-from mcp_envelope.core.mcp_headers import standard_headers
+from mcp_envelope.core.mcp_headers import PARAM, standard_headers
 
 from .http_pool import Pool
 from .http_relay import Aside, cancel_by_message
@@ -28,15 +29,13 @@ _log = logging.getLogger("mcp_envelope.upstreams.http")
 _ATTEMPTS: Final = 5
 _PAUSE: Final = 1.0
 
-#: The ``mcp-param-*`` headers of a request, which only who knows the tool's schema can make.
-ParamHeaders = Callable[[Frame], Mapping[str, str]]
-
 
 class ClientLink:
     """A conversation that looks after itself; see :class:`~mcp_envelope.core.link.Link`.
 
-    The ``head`` that is given to its methods is not looked at. ``param_headers`` may be set
-    later. Of a request that is cancelled while ``send`` waits the upstream is told.
+    Of the ``head`` that is given to its methods only ``mcp-param-*`` are looked at: these can be
+    made only by who knows the tool's schema. Of a request that is cancelled while ``send`` waits
+    the upstream is told.
     """
 
     def __init__(
@@ -47,10 +46,8 @@ class ClientLink:
         *,
         stateless: bool,
         patience: float = 10.0,
-        param_headers: ParamHeaders | None = None,
         gone: Callable[[ClientLink], None] = lambda _: None,
     ) -> None:
-        self.param_headers = param_headers
         self.session = Session(pool, limits, patience=patience)
         self._pool = pool
         self._target = pool.target
@@ -69,10 +66,10 @@ class ClientLink:
         if self._is_modern(frame):
             if frame.method == "notifications/cancelled":
                 return self._withdraw(frame)
-            return await self._post(frame, modern=True)
+            return await self._post(frame, self._modern_head(frame, head))
         if frame.method == "initialize" and frame.shape == "request":
             self.session.begin(frame)
-        reply = await self._post(frame, modern=False)
+        reply = await self._post(frame, None)
         if frame.method == "notifications/initialized":
             self.session.initialized = frame
             self._listens = reply.status < 300
@@ -106,11 +103,9 @@ class ClientLink:
             self._modern = False
         return self._modern
 
-    def _modern_head(self, frame: Frame) -> dict[str, str]:
+    def _modern_head(self, frame: Frame, given: Mapping[str, str]) -> dict[str, str]:
         head = standard_headers(frame, frame.revision or self._revision)
-        if self.param_headers is not None and frame.method == "tools/call":
-            head |= self.param_headers(frame)
-        return head
+        return head | {name: text for name, text in given.items() if name.startswith(PARAM)}
 
     def _withdraw(self, frame: Frame) -> HttpReply:
         """Cancel a request as 2026-07-28 has it: by closing the stream of its answer."""
@@ -131,26 +126,27 @@ class ClientLink:
         reply.ended = True
         return reply
 
-    async def _post(self, frame: Frame, *, modern: bool) -> HttpReply:
-        session = None if modern else self.session.id
-        reply = await self._attempt(frame, session, modern=modern)
+    async def _post(self, frame: Frame, modern: dict[str, str] | None) -> HttpReply:
+        """POST with these headers of the modern era, or else with those of the session."""
+        session = None if modern is not None else self.session.id
+        reply = await self._attempt(frame, session, modern)
         if reply is None and session is not None:
             # The session is gone, and the message reached nobody: it goes into a new session.
             await self.session.renew(session)
             if self._listens:
                 self._listening.start()
-            reply = await self._attempt(frame, None, modern=modern)
+            reply = await self._attempt(frame, None, modern)
         return reply or self._nothing(frame)
 
     async def _attempt(
-        self, frame: Frame, session: str | None, *, modern: bool
+        self, frame: Frame, session: str | None, modern: dict[str, str] | None
     ) -> HttpReply | None:
         """POST once; None if it came back because there is no such session."""
         response = Response()
         key = id_key(frame.id) if frame.shape == "request" and frame.id is not None else None
         if key is not None:
             self._open.setdefault(key, []).append(response)
-        own = self._modern_head(frame) if modern else self.session.head()
+        own = modern if modern is not None else self.session.head()
         lines = self._target.lines({**POSTED, **own})
         reply = None
         try:
@@ -160,9 +156,9 @@ class ClientLink:
             if response.status == 404 and session is not None:
                 response.close()
                 return None
-            reply = await self._reply(response, frame, lines, modern=modern)
+            reply = await self._reply(response, frame, lines, modern=modern is not None)
         except asyncio.CancelledError:
-            if not modern:
+            if modern is None:
                 self.cancel(frame, lines)
             raise
         finally:
@@ -267,6 +263,8 @@ class ClientReply(HttpReply):
                     f"the upstream at {self._shown} closed the stream before it answered"
                 )
             self.ended = False
+            if self._frame is not None and self._frame.id is not None:
+                self._items.append(Item(suspended(self._frame.id)))
             await self._resume(self._last)
         except EnvelopeError:
             self._stop()

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, Id, IdKey, frame_of, id_key
+from mcp_envelope.core.hops import SUSPENDED
 from mcp_envelope.core.strict import Limits
 
 from .backoff import Backoff, UnavailableError
@@ -256,6 +257,9 @@ class OwnLink:
         if method == PROGRESS:
             self._progressed(frame)
             return
+        if method == SUSPENDED:
+            self._suspended(frame)
+            return
         named = frame.params.get("requestId") if method == CANCELLED else None
         key = key_of(frame.meta.get(SUBSCRIPTION) if named is None else named)
         call = self._calls.get(key) if key is not None else None
@@ -270,6 +274,13 @@ class OwnLink:
             self._post(frame)
         else:
             self._unattributed(frame)
+
+    def _suspended(self, frame: Frame) -> None:
+        key = key_of(frame.params.get("requestId"))
+        call = self._calls.get(key) if key is not None else None
+        if call is not None:
+            call.put(frame)
+            self._hold(call)
 
     def _progressed(self, frame: Frame) -> None:
         key = key_of(frame.params.get("progressToken"))

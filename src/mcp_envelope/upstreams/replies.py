@@ -250,4 +250,6 @@ class Listening(PipeReply):
             self._closed = True
             self._mailbox.listeners.remove(self)
             self.wake()
+            for other in self._mailbox.listeners:
+                other.wake()
             self._mailbox.took()

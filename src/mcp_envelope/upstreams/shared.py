@@ -96,6 +96,7 @@ class Pool:
             raise lost(self.house.name, await room.child.finished(), sys.maxsize)
 
     async def _place(self, call: Call) -> Room:
+        has_waited = False
         while True:
             room = self._choose(call)
             if room is not None:
@@ -104,7 +105,11 @@ class Pool:
                 await room.child.finished()
                 continue
             turn = asyncio.get_running_loop().create_future()
-            self._turns.append(turn)
+            if has_waited:
+                self._turns.appendleft(turn)
+            else:
+                self._turns.append(turn)
+            has_waited = True
             try:
                 await turn
             except asyncio.CancelledError:
@@ -139,7 +144,7 @@ class Pool:
 
     def freed(self, room: Room) -> None:
         """A call is over: somebody may have waited for that, or nobody needs the child."""
-        if self._turns and room.is_quiet:
+        if room.asker is None:
             self.next_turn()
         if room.calls or room.asker or room not in self._rooms or room is self._rooms[0]:
             return

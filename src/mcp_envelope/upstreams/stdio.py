@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -14,12 +15,14 @@ from mcp_envelope.core.link import Link
 from mcp_envelope.core.strict import DEFAULT_LIMITS, Limits
 
 from .backoff import Backoff, UnavailableError
-from .child import Child, Launch, OnGone, OnLine
+from .child import Child, OnGone, OnLine
+from .launch import Launch
 from .own import OwnLink
 from .reports import Oddities
 from .shared import Pool
 
 _log: Final = logging.getLogger("mcp_envelope.upstreams")
+_EARLY: Final = 0.005  # timers are not exact; who waits as long as told is served
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -120,7 +123,8 @@ class StdioUpstream:
             raise UnavailableError(f"upstream {self.name!r} is closed")
         now = time.monotonic()
         wait = max(self._backoff.wait(now), backoff.wait(now))
-        if wait > 0:
+        if wait > _EARLY:
+            wait = math.ceil(wait * 100) / 100
             raise UnavailableError(
                 f"upstream {self.name!r} has ended several times and is not started again yet",
                 hint=f"retry after {wait:.2f} s; its standard error may say why it ended",

@@ -1,0 +1,143 @@
+"""Streams that can be taken up again: what was sent on them is kept, in front of pipes.
+
+From 2025-11-25 on each stream begins with an event that has an id and no data. A client that
+lost the stream, or whose stream was closed, names the last event it has seen in a GET, and gets
+all that came after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final
+
+from mcp_envelope.core.door import Answer
+from mcp_envelope.core.hops import SUSPENDED
+from mcp_envelope.core.link import Item, Reply
+from mcp_envelope.core.sse import event_of
+
+from .http_answers import HttpOutlet, Send, begin_stream, send_body
+
+#: The first revision whose clients know such streams.
+SINCE: Final = "2025-11-25"
+_MOST_STREAMS: Final = 100
+_MOST_BYTES: Final = 16 * 1024 * 1024
+#: What clients are asked to wait, in milliseconds, before they come back.
+_RETRY: Final = b"retry: 1000\r\n"
+
+
+class Stream:
+    """The events of one stream, as they were written."""
+
+    def __init__(self, name: int) -> None:
+        self.name = name
+        self.events: list[bytes] = []
+        self.size = 0
+        self.is_done = False
+        self.news = asyncio.Event()
+
+    def add(self, data: bytes | None) -> bytes:
+        """Keep a message (None for the first event, which has no data); the event to write."""
+        place = f"{self.name}-{len(self.events)}".encode()
+        if data is None:
+            event = b"id: " + place + b"\r\n" + _RETRY + b"data: \r\n\r\n"
+        else:
+            event = event_of(data, id=place).raw
+        self.events.append(event)
+        self.size += len(event)
+        self.news.set()
+        return event
+
+    def finish(self) -> None:
+        """Nothing more will come."""
+        self.is_done = True
+        self.news.set()
+
+
+class Streams:
+    """The streams of one session. The oldest are forgotten first."""
+
+    def __init__(self) -> None:
+        self._streams: OrderedDict[int, Stream] = OrderedDict()
+        self._count = 0
+
+    def open(self) -> Stream:
+        """A new one."""
+        self._count += 1
+        made = self._streams[self._count] = Stream(self._count)
+        self._forget()
+        return made
+
+    def find(self, last: str) -> tuple[Stream, int] | None:
+        """The stream that an event id is of, and how many of its events were seen."""
+        name, _, number = last.partition("-")
+        if not (name.isdecimal() and number.isdecimal() and len(last) < 40):
+            return None
+        found = self._streams.get(int(name))
+        seen = int(number) + 1
+        return (found, seen) if found is not None and seen <= len(found.events) else None
+
+    def _forget(self) -> None:
+        size = sum(stream.size for stream in self._streams.values())
+        while len(self._streams) > _MOST_STREAMS or size > _MOST_BYTES:
+            name, oldest = next(iter(self._streams.items()))
+            if name == self._count:
+                return
+            size -= oldest.size
+            del self._streams[name]
+
+
+class KeptOutlet(HttpOutlet):
+    """An outlet that is always a stream, and keeps what it wrote."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, send: Send, streams: Streams, extra: Mapping[str, str]) -> None:
+        super().__init__(send, relays=False, resumable=True, extra=extra)
+        self._stream = streams.open()
+
+    async def begin(self, reply: Reply) -> None:
+        """The upstream has the request: the stream begins."""
+        await self._begin_stream(200, {})
+        await self._write(self._stream.add(None))
+
+    async def item(self, item: Item) -> None:
+        """Something on the way to the answer."""
+        if item.frame is None:
+            return
+        if item.frame.method == SUSPENDED:
+            await self.suspend()
+            return
+        await self._write(self._stream.add(item.frame.raw))
+
+    async def suspend(self) -> bool:
+        """Let the client come back for the rest."""
+        if not self.is_gone:
+            await self._write(b"", last=True)
+            self.is_gone = True
+        return True
+
+    async def answer(self, answer: Answer) -> None:
+        """The answer; nothing follows it."""
+        if not self._streaming:
+            await super().answer(answer)
+        else:
+            self.is_done = True
+            last = self._stream.add(answer.raw) if answer.raw is not None else b""
+            await self._write(last, last=True)
+        self._stream.finish()
+
+
+async def send_again(send: Send, stream: Stream, seen: int) -> None:
+    """Write what came on a stream after the events that were seen, until it is done."""
+    await begin_stream(send, 200, {})
+    while True:
+        stream.news.clear()
+        for event in stream.events[seen:]:
+            await send_body(send, event)
+        seen = len(stream.events)
+        if stream.is_done:
+            break
+        await stream.news.wait()
+    await send_body(send, b"", last=True)

@@ -1,0 +1,213 @@
+"""``doctor``: with real children, and with everything that may be wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcp_envelope.gateway import checkup
+
+from .conftest import Run
+
+HERE = Path(__file__).parent
+#: The upstreams are parts of their own; without them there is nobody to ask.
+upstreams = pytest.mark.requires("module:mcp_envelope.upstreams")
+stores = pytest.mark.requires("module:mcp_envelope.stores")
+MEMORY = ["--ledger", "memory:"]
+
+
+def server(kind: str) -> list[str]:
+    """The command of a small server."""
+    return [sys.executable, str(HERE / "servers.py"), kind]
+
+
+def line(out: bytes, area: str) -> str:
+    """The first line about an area, and what to do."""
+    lines = out.decode().splitlines()
+    at = next(i for i, text in enumerate(lines) if text[9:].startswith(area))
+    more = lines[at + 1].strip() if at + 1 < len(lines) and "  do: " in lines[at + 1] else ""
+    return " ".join([*lines[at].split(), more]).strip()
+
+
+def test_without_settings(run: Run) -> None:
+    """The installation, the clock and the streams are looked at in any case."""
+    done = run("doctor")
+    assert (done.code, done.err) == (0, "")
+    text = done.out.decode()
+    for said in ("Python 3.", "orjson ", "jsonschema-rs ", "ok       clock ", "ok       streams "):
+        assert said in text
+    assert line(done.out, "settings").startswith("note settings no settings and no servers")
+
+
+@upstreams
+@pytest.mark.parametrize(
+    "words,said",
+    [
+        (server("small"), "the small one 1.2, MCP 2025-11-25, 2 tools, 3 of 3 schemas usable"),
+        (server("modern"), "the modern one 2, MCP 2026-07-28, 2 tools, 3 of 3 schemas usable"),
+        (
+            [sys.executable, str(HERE / "sdk_server.py")],
+            "from the SDK 7, MCP 2025-11-25, 1 tool, 2 of 2 schemas usable",
+        ),
+    ],
+    ids=["2025", "2026", "sdk"],
+)
+def test_a_server_that_answers(run: Run, words: list[str], said: str) -> None:
+    """It is really started, asked and ended; what it says of itself is shown, with the time."""
+    done = run("doctor", *MEMORY, "--", *words)
+    assert done.code == 0, done.out
+    assert said in line(done.out, "upstream")
+    assert line(done.out, "upstream").startswith("ok ")
+
+
+@upstreams
+def test_a_tool_whose_schema_cannot_be_used(run: Run) -> None:
+    """It does not hold: exit code 1, the tool, the reason, what to do."""
+    done = run("doctor", *MEMORY, "--", *server("broken"))
+    assert done.code == 1
+    assert "problem  upstream servers  bad.inputSchema cannot be used: " in done.out.decode()
+
+
+@upstreams
+@pytest.mark.parametrize(
+    "words,said",
+    [
+        (["--wait", "0.3", "--", *server("silent")], "it did not answer within 0.3 s"),
+        (["--", sys.executable, "-c", "exit(3)"], "problem"),
+        (["--upstream", "http://127.0.0.1:9/mcp"], "problem"),
+    ],
+    ids=["silent", "ends", "nobody"],
+)
+def test_a_server_that_does_not_answer(run: Run, words: list[str], said: str) -> None:
+    """Out of reach: exit code 3 and what to do; never a traceback, never for ever."""
+    done = run("doctor", *MEMORY, *words)
+    assert (done.code, done.err.count("Traceback")) == (3, 0)
+    assert said in line(done.out, "upstream")
+    assert " do: " in line(done.out, "upstream")
+
+
+@pytest.mark.parametrize(
+    "words,said",
+    [
+        (["nosuch"], "there is no program 'nosuch' do: install it, or write its whole path"),
+        (["./nosuch"], "there is no program './nosuch' do: install it, or write its whole path"),
+    ],
+)
+def test_a_program_that_is_not_there(run: Run, words: list[str], said: str) -> None:
+    """Said before anything is started."""
+    done = run("doctor", *MEMORY, "--", *words)
+    assert done.code == 3
+    assert line(done.out, "upstream").endswith(said)
+
+
+def test_programs_that_many_servers_need(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``uvx`` and ``npx`` come from somewhere, and doctor knows from where."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert "do: install uv" in line(run("doctor", *MEMORY, "--", "uvx", "x").out, "upstream")
+    assert "do: install Node.js" in line(run("doctor", *MEMORY, "--", "npx", "x").out, "upstream")
+
+
+def test_a_folder_that_is_not_there(run: Run, tmp_path: Path) -> None:
+    """``cwd`` is looked at."""
+    file = tmp_path / "s.toml"
+    file.write_text('ledger = "memory:"\n[upstreams.a]\ncommand = "x"\ncwd = "no"', "utf-8")
+    done = run("doctor", "--config", str(file))
+    assert done.code == 3
+    assert line(done.out, "upstream a").endswith(f"{tmp_path}/no is none do: mend cwd")
+
+
+def test_mistakes_in_the_settings(run: Run, tmp_path: Path) -> None:
+    """A line each, exit code 2, and no server is started."""
+    file = tmp_path / "s.toml"
+    file.write_text("nope = 1\n[upstreams.a]\n", encoding="utf-8")
+    done = run("doctor", "--config", str(file))
+    assert done.code == 2
+    text = done.out.decode()
+    assert f"{file}: nope: unknown key" in text
+    assert f"{file}: upstreams.a: has neither a command nor a url" in text
+    assert "do: add one of them" in text
+    assert run("doctor", "--upstream", "http://h", "--", "x").code == 2
+    assert run("doctor", "--wait", "never", "--", "x").err.startswith(
+        "mcp-envelope: --wait must be a number of seconds; write 1 to 3600"
+    )
+
+
+def test_json(run: Run) -> None:
+    """The same for programs."""
+    done = run("doctor", "--json", *MEMORY, "--", "nosuch")
+    assert (done.code, done.err) == (3, "")
+    assert done.json["healthy"] is False
+    assert {tuple(finding) for finding in done.json["findings"]} == {
+        ("area", "state", "message", "hint")
+    }
+    assert done.json["findings"][-1]["state"] == "problem"
+
+
+@upstreams
+def test_what_reloads_and_what_clashes(run: Run, tmp_path: Path) -> None:
+    """Doctor says what needs a restart; without namespaces, names that two servers have."""
+    file = tmp_path / "s.toml"
+    command = json.dumps(server("small"))
+    text = f'ledger = "memory:"\nnamespace = false\n[upstreams]\na.command = {command}\n'
+    file.write_text(f"{text}b.command = {command}\n", encoding="utf-8")
+    done = run("doctor", "--config", str(file))
+    assert done.code == 1
+    out = done.out.decode()
+    assert "2 upstreams have a tool 'now'" in out
+    assert (
+        "all needs a restart but these, which count as soon as they change: log_level, "
+        "http.hosts, http.origins, rules, upstreams.NAME.rules, upstreams.NAME.tools"
+    ) in out
+
+
+@pytest.mark.parametrize("place", ["file", "folder", "below/file/x", "new/x.jsonl", "locked/x"])
+def test_where_the_record_goes(run: Run, tmp_path: Path, place: str) -> None:
+    """Whether it could be written, without writing anything."""
+    for name in ("folder", "below", "locked"):
+        (tmp_path / name).mkdir()
+    for name in ("file", "below/file"):
+        (tmp_path / name).touch()
+    (tmp_path / "locked").chmod(0o500)
+    if place.startswith("locked") and os.access(tmp_path / "locked", os.W_OK):
+        pytest.skip("root may write everywhere")
+    before = sorted(tmp_path.rglob("*"))
+    done = run("doctor", "--ledger", f"jsonl:{tmp_path / place}", "--", "nosuch")
+    assert line(done.out, "store").startswith(
+        "ok " if place in ("file", "new/x.jsonl") else "problem "
+    )
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@stores
+def test_where_the_record_goes_by_default(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of the upstream's name in the state directory."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert "nosuch" in line(run("doctor", "--", "nosuch").out, "store")
+
+
+def test_clocks() -> None:
+    """A clock that is years off, or runs backwards, spoils the record."""
+    assert [found.state for found in checkup.clock()] == ["ok"]
+    (found,) = checkup.clock(now=lambda: 0.0)
+    assert (found.state, found.code) == ("problem", 1)
+    assert "1970-01-01" in found.message
+    ticks = iter([5.0, 4.0])
+    assert [found.state for found in checkup.clock(steady=lambda: next(ticks))] == ["ok", "problem"]
+
+
+def test_streams_and_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closed streams and packages that cannot be loaded are problems."""
+    monkeypatch.setattr(sys, "stdin", None)
+    assert [found.state for found in checkup.streams()] == ["problem"]
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    monkeypatch.setitem(sys.modules, "jiter", None)
+    found = {each.message.split()[0]: each for each in checkup.installation()}
+    assert (found["uvloop"].state, found["uvloop"].code) == ("note", 0)
+    assert (found["jiter"].state, found["jiter"].code) == ("problem", 1)

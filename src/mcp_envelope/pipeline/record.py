@@ -138,4 +138,7 @@ def _fault_of(error: EnvelopeError | None, answer: Frame | None) -> dict[str, An
     if not isinstance(said, dict):
         return None
     code, message = said.get("code"), said.get("message")
-    return {"code": code, "message": message if isinstance(message, str) else ""}
+    return {
+        "code": code if type(code) in (int, float, str) else None,
+        "message": message if isinstance(message, str) else "",
+    }

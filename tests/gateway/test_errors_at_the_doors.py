@@ -214,6 +214,9 @@ FAILURES = [
     pytest.param(b'"error":{"code":-32000,"message":"\\u00e9","data":null}', id="error"),
     pytest.param(b'"error": {"data":{"code":"TIMEOUT"},"message":"","code":5040}', id="ours"),
     pytest.param(b'"error":{"code":1.0,"message":"m","vendor":[1e2]}', id="vendor"),
+    pytest.param(b'"error":{"code":[123456789012345678901234567890],"message":{"a":1}}', id="odd"),
+    pytest.param(b'"error":{"code":123456789012345678901234567890,"message":7}', id="huge"),
+    pytest.param(b'"error":{}', id="empty"),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from tests.gateway.rig import REVISIONS, STATELESS, Rig, Said, answering, plan, rigged
 from tests.gateway.verdicts import Stage, until_run
-from tests.gateway.wire import endpoint
+from tests.gateway.wire import endpoint, post
 
 import mcp_envelope as me
 from mcp_envelope.core.mcp_headers import decode_value
@@ -141,6 +142,27 @@ def test_answers_that_are_no_final_results_are_not_touched(stage: Stage) -> None
             if said.raw != expected:
                 wrong[name] = (said.raw, expected)
         assert not wrong
+
+    stage.play(work)
+
+
+def test_it_does_not_matter_in_which_pieces_a_request_arrives(stage: Stage) -> None:
+    """A byte at a time, with characters torn apart; over HTTP in chunks of one byte."""
+
+    async def work(rig: Rig) -> None:
+        text = ODD.replace(b'"other"', '"größe 測試 \U0001f600"'.encode())
+        raw, message = written(rig, text, "vendor/pieces", {})
+        if rig.door == "http":
+            response = await post(rig.port, raw, rig.head(message), bytewise=True)
+            assert response.status in (200, 404)
+        else:
+            for number in range(len(raw)):
+                os.write(rig.sink, raw[number : number + 1])
+                await asyncio.sleep(0)
+            rig.write(b"\r")
+            await rig.read()
+        heard = rig.heard[-1]
+        assert heard.rstrip() == with_id(heard, raw, rig)
 
     stage.play(work)
 

@@ -106,6 +106,36 @@ def test_the_record_holds_nothing_that_an_upstream_says(revision: str, tmp_path:
     asyncio.run(work())
 
 
+BROKEN = {
+    "no json": b'"result":{canary-text}',
+    "torn": b'"result":{"x":"canary-text',
+    "twice": b'"result":{"canary-key":1,"canary-key":2}',
+}
+
+
+KEY_TOLD = pytest.mark.xfail(reason="that a key stands twice is said with its name")
+
+
+@pytest.mark.parametrize("flaw", ["no json", "torn", pytest.param("twice", marks=KEY_TOLD)])
+@pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
+@pytest.mark.parametrize("upstream", ["child", "http"])
+def test_what_stands_in_an_unreadable_answer_is_not_told(
+    upstream: str, revision: str, flaw: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A result is one, even if it cannot be read."""
+    caplog.set_level(logging.DEBUG)
+
+    async def work() -> None:
+        async with rigged("http", upstream, revision, tmp_path) as rig:
+            how = "json" if upstream == "child" else "crooked"
+            said = await rig.ask(rig.call(plan=answering(BROKEN[flaw], how=how)))
+            assert said.message["error"]["code"] == 5021
+            assert CANARY not in b"\n".join(rig.book.lines).decode()
+
+    asyncio.run(work())
+    assert CANARY not in caplog.text
+
+
 @pytest.mark.parametrize("door", ["http", "stdio"])
 @pytest.mark.parametrize("how", ["500", "503", "401", "302"])
 def test_what_an_upstream_says_beside_its_status_is_not_logged(

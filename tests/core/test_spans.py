@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from tests.core.texts import json_texts
 
 from mcp_envelope.core import spans
@@ -119,3 +120,17 @@ def test_parts_are_found_in_time_proportional_to_the_text() -> None:
     while inner := list(spans.elements(texts[-1])):
         texts += inner
     assert all(len(outer) == len(part) + 2 for outer, part in pairwise(texts))
+
+
+@given(raw=json_texts(), name=st.sampled_from(["a", "", "_meta", "é", '"']))
+def test_what_is_known_of_a_text_changes_nothing_but_the_time_it_takes(
+    raw: bytes, name: str
+) -> None:
+    """A member is set to the same effect whether or not the value of the text is given."""
+    document = parse(raw)
+    if not document.is_object:
+        return
+    inner = [(key, name) for key, part in document.value.items() if isinstance(part, dict)]
+    for path in ((name,), ("new member", name), *inner):
+        expected = spans.put(raw, path, b"1.0")
+        assert spans.put(raw, path, b"1.0", document.value) == expected

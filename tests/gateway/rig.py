@@ -258,14 +258,14 @@ async def rigged(
 
 async def _open_http(rig: Rig, stack: AsyncExitStack) -> None:
     gateway = rig.gateway
-    door = HttpDoor(gateway.desk, gateway.gate, gateway.common.limits)
+    door = HttpDoor(gateway.desk, gateway.gate, gateway.ground.limits)
     listener = await stack.enter_async_context(Listener.open(door, "127.0.0.1", 0))
     rig.port = int(listener.url.rpartition(":")[2])
     rig.stop = partial(door.stop, 2.0)
 
 
 async def _open_stdio(rig: Rig, stack: AsyncExitStack) -> None:
-    limits = rig.gateway.common.limits
+    limits = rig.gateway.ground.limits
     theirs, rig.sink = os.pipe()
     ours, target = os.pipe()
     pipes = await StdioPipes.open(theirs, target, limits.request)

@@ -102,7 +102,7 @@ class Frame:
 
     def put(self, path: tuple[str, ...], value: object) -> Frame:
         """The same message with one member set; what the path leads through are objects."""
-        raw = spans.put(self.raw, path, dump(value))
+        raw = spans.put(self.raw, path, dump(value), self.value)
         return Frame(parse(raw, size=len(raw)), self.shape)
 
 

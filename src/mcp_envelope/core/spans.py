@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import orjson
 
@@ -41,15 +42,17 @@ def find(text: bytes, name: str, start: int = 0) -> int | None:
     return None
 
 
-def put(text: bytes, path: Sequence[str], value: bytes) -> bytes:
+def put(text: bytes, path: Sequence[str], value: bytes, known: Any = None) -> bytes:
     """The text with the member that ``path`` leads to set to ``value``, all else as it was.
 
     Members that are not there are made, at the beginning of their object. What the path leads
-    through must be objects.
+    through must be objects. ``known`` may be what the text says, read before: then what is not
+    there need not be searched for.
     """
     place = 0
     for depth, name in enumerate(path):
-        found = find(text, name, place)
+        found = find(text, name, place) if known is None or name in known else None
+        known = known[name] if known is not None and found is not None else None
         if found is None:
             return _insert(text, place, path[depth:], value)
         place = found

@@ -12,7 +12,7 @@ from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, frame_of
 from mcp_envelope.core.link import Link, Reply
 
-from .common import Common, log
+from .ground import Ground, log
 from .lookup import OWN
 from .route import Route
 from .talk import Talk
@@ -59,15 +59,15 @@ class Member:
     """One upstream of an assembly, for one conversation."""
 
     def __init__(
-        self, route: Route, common: Common, *, stateless: bool, door: str, peer: str
+        self, route: Route, ground: Ground, *, stateless: bool, door: str, peer: str
     ) -> None:
         self.name = route.name
         self.route = route
         self.link = LazyLink(route, stateless=stateless)
-        self.talk = Talk(route, self.link, common, door=door, peer=peer, shared=stateless)
+        self.talk = Talk(route, self.link, ground, door=door, peer=peer, shared=stateless)
         #: The result of its initialize or server/discover, None as long as there is none.
         self.greeting: Document | None = None
-        self._common = common
+        self._ground = ground
         self._asked = 0
         self._greeting: asyncio.Task[Document] | None = None
 
@@ -118,7 +118,7 @@ class Member:
     async def answer_to(self, method: str, params: Document | None) -> Frame:
         """The answer to a request of the gateway's own."""
         self._asked += 1
-        own = f"{OWN}{self._common.instance}/m{self._asked}"
+        own = f"{OWN}{self._ground.instance}/m{self._asked}"
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": own, "method": method}
         if params is not None:
             message["params"] = params

@@ -14,7 +14,7 @@ from mcp_envelope.core.frame import Frame, FrameError
 from mcp_envelope.core.link import Relay
 from mcp_envelope.pipeline.answers import failure
 
-from .common import Common, log
+from .ground import Ground, log
 from .malformed import record_malformed
 from .route import Route
 from .talk import Talk
@@ -51,8 +51,8 @@ class Sessions:
     ``idle`` is how many seconds one is kept that nobody uses.
     """
 
-    def __init__(self, common: Common, opener: Opener, *, idle: float) -> None:
-        self._common = common
+    def __init__(self, ground: Ground, opener: Opener, *, idle: float) -> None:
+        self._ground = ground
         self._open = opener
         self._idle = idle
         self._kept: OrderedDict[str, Kept] = OrderedDict()
@@ -78,7 +78,7 @@ class Sessions:
             return found
         if frame is None or frame.method != "initialize":
             raise RefusedError(_no_session_named(frame))
-        session = self._common.new_id()
+        session = self._ground.new_id()
         begun = await self._begin(
             frame, head, stateless=False, door=door, peer=peer, session=session
         )
@@ -98,11 +98,11 @@ class Sessions:
 
     async def malformed(self, error: FrameError, size: int, *, door: str, peer: str) -> Answer:
         """Record bytes that are no message and belong to no conversation; the answer to them."""
-        return await record_malformed(error, self._common, door=door, peer=peer)
+        return await record_malformed(error, self._ground, door=door, peer=peer)
 
     async def tidy(self) -> None:
         """End sessions that nobody has used for long."""
-        oldest = self._common.tick() - self._idle
+        oldest = self._ground.tick() - self._idle
         for session, kept in list(self._kept.items()):
             if kept.used < oldest and kept.is_idle:
                 log.info("a session was ended, unused for long")
@@ -144,7 +144,7 @@ class Sessions:
         except EnvelopeError as error:
             id = frame.id if frame is not None else None
             revision = (frame.revision if frame is not None else None) or head.get(_VERSION, "")
-            request_id = self._common.new_id()
+            request_id = self._ground.new_id()
             answer = failure(error, id=id, revision=revision, request_id=request_id)
             raise RefusedError(answer) from error
 
@@ -156,8 +156,8 @@ class RelayedSessions(Sessions):
     the upstream to judge.
     """
 
-    def __init__(self, route: Route, common: Common, opener: Opener, relay: Relay) -> None:
-        super().__init__(common, opener, idle=route.settings.idle)
+    def __init__(self, route: Route, ground: Ground, opener: Opener, relay: Relay) -> None:
+        super().__init__(ground, opener, idle=route.settings.idle)
         self._route = route
         self._relay = relay
         self._stateless: dict[tuple[str, bool], Talk] = {}
@@ -212,7 +212,7 @@ class RelayedSessions(Sessions):
         return Talk(
             self._route,
             self._relay,
-            self._common,
+            self._ground,
             door=door,
             peer=peer,
             relays=True,

@@ -20,7 +20,7 @@ from mcp_envelope.pipeline.checks import check_input, check_output, is_final
 from mcp_envelope.pipeline.exchange import exchange
 from mcp_envelope.pipeline.record import LABEL
 
-from .common import Common, log
+from .ground import Ground, log
 from .label import OFF, advertised, is_gateway, label_of, wanted_mode
 from .lookup import LIST, Lookup, tool_of
 from .malformed import record_malformed
@@ -48,7 +48,7 @@ class Talk:
         self,
         route: Route,
         link: Link,
-        common: Common,
+        ground: Ground,
         *,
         door: str,
         peer: str,
@@ -60,17 +60,17 @@ class Talk:
         self.relays = relays
         self.on_session: Callable[[str, Talk], None] | None = None
         self.on_result: Callable[[object], None] | None = None
-        self.used = common.tick()
+        self.used = ground.tick()
         self._route = route
         self._link = link
-        self._common = common
+        self._ground = ground
         self._door = door
         self._peer = peer
         self._shared = shared
         self._agreed = LEGACY
         self._mode: str | None = None
         self._hello: asyncio.Future[Reply] | None = None
-        self._tools = Lookup(route, link, common, self._noticed)
+        self._tools = Lookup(route, link, ground, self._noticed)
         self._tasks = Tasks()
         self._calls: dict[int, Call] = {}
         self._parked: dict[IdKey, Parked] = {}
@@ -101,7 +101,7 @@ class Talk:
 
         ``sent`` goes to the upstream in its place, ``flaw`` is why it goes to none.
         """
-        self.used = self._common.tick()
+        self.used = self._ground.tick()
         if frame.shape != "request":
             await self._pass_on(sent or frame, head, outlet)
             return
@@ -112,17 +112,17 @@ class Talk:
             await exchange(call, self._stages)
         finally:
             del self._calls[id(frame)]
-            self.used = self._common.tick()
+            self.used = self._ground.tick()
 
     async def malformed(self, error: FrameError, size: int) -> Answer:
         """Record bytes that are no message, and say what is wrong with them."""
         return await record_malformed(
-            error, self._common, door=self._door, peer=self._peer, revision=self._agreed
+            error, self._ground, door=self._door, peer=self._peer, revision=self._agreed
         )
 
     async def listen(self, head: Mapping[str, str]) -> Reply:
         """What belongs to no message of the client's, and answers to calls that were parked."""
-        self.used = self._common.tick()
+        self.used = self._ground.tick()
         reply = await self._link.listen(head)
         return Resumed(reply, self._parked, self._noticed)
 
@@ -177,7 +177,7 @@ class Talk:
     # -- calls -------------------------------------------------------------------------------
 
     def _call(self, frame: Frame, head: Mapping[str, str], outlet: Outlet) -> Call:
-        request_id = self._common.new_id()
+        request_id = self._ground.new_id()
         return Call(
             frame=frame,
             sent=frame,
@@ -190,7 +190,7 @@ class Talk:
             peer=self._peer,
             request_id=request_id,
             run_id=request_id,
-            began=self._common.tick(),
+            began=self._ground.tick(),
             trace_id=trace_of(frame, head),
             task=asyncio.current_task(),
         )
@@ -199,7 +199,7 @@ class Talk:
         return frame.revision or head.get("mcp-protocol-version") or self._agreed
 
     def _make_stages(self) -> Stages:
-        common, route = self._common, self._route
+        ground, route = self._ground, self._route
         return Stages(
             authorize=self._authorize,
             find=self._tools.find,
@@ -213,10 +213,10 @@ class Talk:
             learn=self._learn,
             rename=self._shown,
             label=self._label,
-            ledger=common.ledger,
-            instance=common.instance,
-            now=common.now,
-            tick=common.tick,
+            ledger=ground.ledger,
+            instance=ground.instance,
+            now=ground.now,
+            tick=ground.tick,
             report=_report,
         )
 

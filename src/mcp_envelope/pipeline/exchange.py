@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, Final
+
+import orjson
 
 from mcp_envelope.core import spans
 from mcp_envelope.core.document import dump
@@ -164,13 +167,22 @@ def _answer(
     item = answered.item
     if frame is None or item is None:
         return Answer(body=answered.body, status=answered.status, headers=answered.headers)
-    raw = stages.rename(call, frame).raw
+    named = stages.rename(call, frame)
+    raw = named.raw
     facts = _label_facts(call, record, receipt) if receipt is not None else None
     label = stages.label(call, frame, facts)
     if label is not None:
-        raw = spans.put(raw, label[0], dump(label[1]))
+        raw = spans.put(raw, label[0], _text_of(label[1]), named.value)
     status = answered.status if answered.headers else status_of(frame, call.revision)
     return Answer(raw=raw, status=status, headers=answered.headers, event=item.event)
+
+
+def _text_of(label: Mapping[str, Any]) -> bytes:
+    """A label as JSON. It holds texts and what was read strictly: `dump` need not look again."""
+    try:
+        return orjson.dumps(label)
+    except TypeError:  # an integer beyond 64 bits, say, in the label of a gateway behind
+        return dump(label)
 
 
 def _label_facts(call: Call, record: Record, receipt: Receipt) -> dict[str, Any]:

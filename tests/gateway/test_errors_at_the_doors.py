@@ -19,7 +19,15 @@ from tests.gateway.rig import (
     plan,
     rigged,
 )
-from tests.gateway.verdicts import Stage, check_error, check_lines, check_tool_error, ran, until_run
+from tests.gateway.verdicts import (
+    Stage,
+    check_error,
+    check_lines,
+    check_tool_error,
+    ran,
+    until_heard,
+    until_run,
+)
 
 from mcp_envelope.core.errors import EnvelopeError
 
@@ -272,7 +280,7 @@ def test_an_upstream_that_is_lost_mid_call_leaves_the_outcome_unknown(stage: Sta
 
 
 def test_a_call_that_takes_too_long_times_out(stage: Stage) -> None:
-    """TIMEOUT is not retryable: the tool may have acted."""
+    """TIMEOUT is not retryable, for the tool may have acted; the upstream is told to stop."""
 
     async def work(rig: Rig) -> None:
         start = len(rig.book.lines)
@@ -284,6 +292,9 @@ def test_a_call_that_takes_too_long_times_out(stage: Stage) -> None:
         )
         await rig.tell("notifications/release")
         assert "result" in (await rig.ask(rig.call())).message
+        told = rig.upstream == "child" or rig.revision != STATELESS
+        if told:
+            await until_heard(rig, b"notifications/cancelled")
 
     stage.play(work)
 

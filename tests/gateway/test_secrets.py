@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import subprocess
 import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.gateway import puppet
 from tests.gateway.rig import REVISIONS, STATELESS, Rig, answering, plan, rigged
 
 from mcp_envelope.core.errors import ConfigError
@@ -219,3 +222,39 @@ def test_the_words_of_a_command_are_not_told(
     asyncio.run(work())
     assert CANARY not in caplog.text
     assert CANARY not in "".join(capfd.readouterr())
+
+
+def test_a_running_gateway_tells_nothing_at_level_debug(tmp_path: Path) -> None:
+    """A process of its own: what it writes to standard error, and its record's file."""
+    ledger, log = tmp_path / "record.jsonl", tmp_path / "heard"
+    server = (sys.executable, "-I", "-S", puppet.__file__, str(log), "--token=canary-word")
+    command = ("-m", "mcp_envelope", "run", "--ledger", f"jsonl:{ledger}", "--", *server)
+    text = answering(b'"result":{"content":[{"type":"text","text":"canary-result"}]}')
+    params = {"name": "free", "arguments": {"password": "canary-argument"}}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}}
+    says: list[tuple[str, dict[str, Any]]] = [
+        ("initialize", hello),
+        ("tools/call", params | {"plan": text}),
+        ("tools/call", params | {"name": "picky"}),
+        ("tools/call", params | {"plan": answering(b'"result":{canary-broken}')}),
+        ("tools/call", params | {"plan": plan(then="die")}),
+    ]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": given})
+        for number, (method, given) in enumerate(says)
+    ]
+    ran = subprocess.run(
+        (sys.executable, *command),
+        input="\n".join([*lines, '{"canary-bytes']).encode(),
+        capture_output=True,
+        env=os.environ | {"MCP_ENVELOPE_LOG_LEVEL": "debug", "TOKEN": "canary-env"},
+        timeout=30,
+        check=False,
+    )
+    assert ran.returncode == 0
+    assert ran.stdout.count(b"\n") == len(lines) + 1
+    assert b"an answer is unreadable" in ran.stderr
+    assert b"canary-argument" in log.read_bytes()
+    assert CANARY.encode() not in ran.stderr
+    assert b"settled" in ledger.read_bytes()
+    assert CANARY.encode() not in ledger.read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from itertools import product
@@ -85,6 +86,24 @@ def test_what_is_no_message_is_an_invalid_envelope(
         assert "pointer" in data or "line" in data or "detail" in data
         check_lines(rig, start, ("malformed", "INVALID_ENVELOPE"), request_id=data["requestId"])
         assert raw not in rig.heard
+
+    stage.play(work)
+
+
+@pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get"])
+def test_a_call_without_an_id_is_no_way_past_the_checks(stage: Stage, method: str) -> None:
+    """Servers may act upon it although nobody waits: it is refused, recorded, and not sent on."""
+
+    async def work(rig: Rig) -> None:
+        start, before = len(rig.book.lines), len(rig.heard)
+        message = rig.request(method, {"name": "picky", "uri": "a:b", "arguments": {}})
+        del message["id"]
+        head = {} if method != "resources/read" else {"mcp_name": "a:b"}
+        said = await rig.send(json.dumps(message).encode(), extra=rig.head(message) | head)
+        data = check_error(rig, said, "INVALID_ENVELOPE", -32600, http=400, id=None)
+        check_lines(rig, start, ("malformed", "INVALID_ENVELOPE"), request_id=data["requestId"])
+        await rig.ask(rig.request("ping"))
+        assert not any(b'"a:b"' in raw for raw in rig.heard[before:])
 
     stage.play(work)
 

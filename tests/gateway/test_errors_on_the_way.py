@@ -20,6 +20,23 @@ UNRECORDED = pytest.mark.xfail(reason="what Sessions refuses itself is not recor
 EXITS = (sys.executable, "-I", "-S", "-c", "raise SystemExit(1)")
 
 
+def test_a_call_without_an_id_reaches_none_of_several(tmp_path: Path) -> None:
+    """Notifications go to all servers behind one door, and this is none."""
+
+    async def work() -> None:
+        async with rigged("stdio", "child", "2025-11-25", tmp_path, twin=True) as rig:
+            start = len(rig.book.lines)
+            message = rig.call("puppet__free")
+            del message["id"]
+            said = await rig.send(json.dumps(message).encode())
+            check_error(rig, said, "INVALID_ENVELOPE", -32600, id=None)
+            check_lines(rig, start, ("malformed", "INVALID_ENVELOPE"))
+            await rig.ask(rig.call("puppet__free"))
+            assert ran(rig) == 1
+
+    asyncio.run(work())
+
+
 def closed_port() -> int:
     """A port on which nobody listens."""
     with socket.socket() as found:

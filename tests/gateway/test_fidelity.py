@@ -371,6 +371,32 @@ def test_two_gateways_in_a_row_are_as_true_as_one(revision: str, tmp_path: Path)
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind[2] != OLDER[0]], ids="-".join)
+def test_one_of_several_is_as_true_as_the_only_one(
+    kind: tuple[str, str, str], tmp_path: Path
+) -> None:
+    """Of a call only the name of its tool is another one; of an answer only our label."""
+
+    async def work() -> None:
+        async with rigged(*kind, tmp_path, twin=True) as rig:
+            for name, text in RESULTS.items():
+                said = await rig.ask(rig.call("puppet__free", plan=answering(b'"result":' + text)))
+                had = b'"_meta":' in text.replace(b'\\"_meta', b"")
+                expected = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (rig.count, text)
+                assert unlabelled(said.raw, had_meta=had) == expected, name
+            for text in UNTOUCHED.values():
+                said = await rig.ask(rig.call("puppet__free", plan=plan(text)))
+                assert said.raw == text.replace(b"@ID@", str(rig.count).encode())
+            odd = ODD.replace(b'"free"', b'"puppet__free"')
+            raw, message = written(rig, odd, "tools/call", {"vendor/own": [None, ""]})
+            await rig.send(raw, message)
+            heard = [each for each in rig.heard if b'"vendor/own"' in each]
+            sent = raw.replace(b"puppet__", b"")
+            assert heard == [with_id(each, sent, rig) for each in heard[:1]]
+
+    asyncio.run(work())
+
+
 def test_what_is_sealed_already_is_recognised(stage: Stage) -> None:
     """Another gateway's label is kept inside of ours, and a tool's own envelope is named."""
 

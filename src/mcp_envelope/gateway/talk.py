@@ -23,7 +23,7 @@ from mcp_envelope.pipeline.record import LABEL
 from .ground import Ground, log
 from .label import OFF, advertised, is_gateway, label_of, wanted_mode
 from .lookup import LIST, Lookup, tool_of
-from .malformed import record_malformed
+from .malformed import call_without_id, record_malformed
 from .resumption import Parked, Resumed
 from .route import Route
 from .tasks import Tasks
@@ -103,7 +103,10 @@ class Talk:
         """
         self.used = self._ground.tick()
         if frame.shape != "request":
-            await self._pass_on(sent or frame, head, outlet)
+            if (why := call_without_id(frame)) is not None:
+                await outlet.answer(await self.malformed(why, len(frame.raw)))
+            else:
+                await self._pass_on(sent or frame, head, outlet)
             return
         call = self._call(frame, head, outlet)
         call.sent, call.flaw = sent or frame, flaw

@@ -145,7 +145,8 @@ class Connection(asyncio.Protocol):
             self.begin()
             self.chunk(b"id: 1\r\ndata:\r\n\r\n" if "primed" in sys.argv else b": hello\r\n\r\n")
             if name in ("hang", "slow"):
-                await asyncio.sleep(message["params"]["arguments"].get("ms", 3_600_000) / 1000)
+                wait = message["params"]["arguments"].get("ms", 0) / 1000
+                await asyncio.sleep(wait if name == "slow" else 3_600)
                 self.event(last(message))
             else:
                 for said in spoken(message):

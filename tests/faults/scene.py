@@ -23,7 +23,7 @@ _URL = re.compile(rb"MCP on http://127\.0\.0\.1:(\d+)/mcp")
 Entry = dict[str, Any]
 
 
-def run(work: Coroutine[Any, Any, None], seconds: float = 60.0) -> None:
+def run(work: Coroutine[Any, Any, None], seconds: float = 25.0) -> None:
     """Run a test's coroutine, for so long at most."""
 
     async def bounded() -> None:

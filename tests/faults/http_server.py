@@ -1,6 +1,7 @@
 """A Streamable HTTP server: sessions if ``sessions`` is an argument, each answer on its stream.
 
-It prints its port. The variable PORT names one to take. ``die`` resets all its connections instead of ending itself.
+It prints its port; the variable PORT names one to take. ``die`` resets all its connections
+instead of ending itself.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import random
 import sys
 import uuid
 
-from tests.faults.script import MODERN, Message, last, nonce_of, note, plain, spoken
+from tests.faults.script import Message, last, nonce_of, note, plain, spoken
 
 _CONNECTIONS: set[Connection] = set()
 _CHANCE = random.Random(7)
@@ -64,9 +65,7 @@ class Connection(asyncio.Protocol):
         if len(self.data) < end + 4 + size:
             return
         body, self.data = self.data[end + 4 : end + 4 + size], self.data[end + 4 + size :]
-        self.task = asyncio.get_running_loop().create_task(
-            self.serve(first.split()[0], head, body)
-        )
+        self.task = asyncio.get_running_loop().create_task(self.serve(first.split()[0], head, body))
         self.task.add_done_callback(self.done)
 
     def done(self, task: asyncio.Task[None]) -> None:
@@ -173,6 +172,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    assert MODERN
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(main())

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
 from tests.faults.clients import Http, Message, Pipe, Speech
-from tests.faults.script import MODERN
 from tests.faults.scene import STDIO, Scene, run, scene
+from tests.faults.script import MODERN
 
 SAID = 3
 LEGACY = "2025-11-25"
@@ -119,9 +118,7 @@ async def over_http(folder: Path, topology: Topology, clients: int, calls: int) 
         await start(here, topology, http=True)
         began = time.monotonic()
         share = calls // clients
-        await asyncio.gather(
-            *(client(here.port, topology, f"c{i}", share) for i in range(clients))
-        )
+        await asyncio.gather(*(client(here.port, topology, f"c{i}", share) for i in range(clients)))
         took = time.monotonic() - began
         assert await here.stop() == 0
         assert here.account() == {"ok": share * clients}
@@ -202,7 +199,7 @@ def test_order(tmp_path: Path) -> None:
             pipe.send(speech.call(1, "slow", nonce="a", ms=1000))
             await here.noted("got", 1)
             pipe.send(speech.call(2, "echo", nonce="b", k=SAID))
-            told = []
+            told: list[Message] = []
             while not told or "id" not in told[-1]:
                 message = await pipe.read()
                 assert message is not None

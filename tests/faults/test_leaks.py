@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.faults.clients import Http, Speech
+from tests.faults.scene import STDIO, Scene, run, scene
 
 from mcp_envelope.gateway.app import Gateway
 from mcp_envelope.gateway.listener import Listener
 from mcp_envelope.gateway.settings import HttpSettings, Settings, UpstreamSettings
 from mcp_envelope.transports.http import HttpDoor
-from tests.faults.clients import Http, Speech
-from tests.faults.scene import STDIO, Scene, run, scene
 
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
@@ -26,9 +26,7 @@ MODERN = "2026-07-28"
 @contextlib.asynccontextmanager
 async def inside(here: Scene, upstream: UpstreamSettings) -> AsyncIterator[Gateway]:
     """A gateway in this process, whose tasks can be counted."""
-    settings = Settings(
-        upstreams=(upstream,), http=HttpSettings(), ledger=f"jsonl:{here.ledger}"
-    )
+    settings = Settings(upstreams=(upstream,), http=HttpSettings(), ledger=f"jsonl:{here.ledger}")
     async with Gateway.open(settings) as gateway:
         door = HttpDoor(gateway.desk, gateway.gate, gateway.common.limits)
         async with Listener.open(door, "127.0.0.1", 0) as listener:
@@ -42,7 +40,7 @@ def census(here: Scene) -> dict[str, int]:
     gc.collect()
     return {
         "tasks": len(asyncio.all_tasks()),
-        "files": len(os.listdir("/proc/self/fd")),
+        "files": len(list(Path("/proc/self/fd").iterdir())),
         "children": len(here.alive()),
     }
 
@@ -132,8 +130,7 @@ async def memory_of(here: Scene, speech: Speech, calls: int) -> float:
         http.close()
 
     await asyncio.gather(*(lane() for _ in range(8)))
-    pages = int(Path(f"/proc/{here.gateway.pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    return here.memory
 
 
 @pytest.mark.slow

@@ -11,9 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-
 from tests.faults.clients import Http, Pipe, Speech
-from tests.faults.scene import STDIO, Scene, run, scene
+from tests.faults.scene import STDIO, Scene, run, scene, until
 
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
@@ -169,8 +168,7 @@ def test_frozen(behind: str, tmp_path: Path) -> None:
             for id, http in enumerate(https):
                 call = speech.call(id, "slow", nonce=str(id))
                 await http.send("POST", speech.head(call), json.dumps(call).encode())
-            while sum(e["event"] == "admitted" for e in here.entries()) < 11:
-                await asyncio.sleep(0.01)
+            await until(lambda: sum(e["event"] == "admitted" for e in here.entries()) == 11)
             assert await here.stop() == 0
             assert here.account() == {"ok": 1, "OUTCOME_UNKNOWN": 10}
             await here.none_alive()

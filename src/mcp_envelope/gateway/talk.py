@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from mcp_envelope.core import mcp_headers
@@ -15,7 +16,7 @@ from mcp_envelope.core.hops import hello
 from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.link import Item, Link, Reply
 from mcp_envelope.pipeline.answers import MissingMetaError, failure
-from mcp_envelope.pipeline.call import Answered, Call, Stages
+from mcp_envelope.pipeline.call import TOOL_CALL, Answered, Call, Stages
 from mcp_envelope.pipeline.checks import check_input, check_output, is_final
 from mcp_envelope.pipeline.exchange import exchange
 from mcp_envelope.pipeline.record import LABEL
@@ -33,6 +34,8 @@ _REQUIRED: Final = ("protocolVersion", "clientCapabilities")
 _HANDSHAKES: Final = ("initialize", "server/discover")
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 _CANCELLED: Final = "notifications/cancelled"
+#: Names up to so many characters are worth remembering the kinds of.
+_NAME: Final = 128
 #: How long an upstream may still answer what the client has cancelled.
 _GRACE: Final = 2.0
 
@@ -223,7 +226,7 @@ class Talk:
     def _authorize(self, call: Call) -> str | None:
         """Say what the call is about; who may call what is decided by a later policy."""
         if call.is_recorded:
-            call.kind = Kind.of_payload(call.frame.value)
+            call.kind = _kind_of(call.frame)
         if call.flaw is not None:
             raise call.flaw
         if self._door == "http" and call.revision >= STATELESS:
@@ -360,6 +363,18 @@ async def _whole(reply: Reply) -> Answer:
         said = item.frame if item.frame is not None else said
     raw = said.raw if said is not None else None
     return Answer(raw=raw, body=reply.body, status=reply.status, headers=reply.headers)
+
+
+def _kind_of(frame: Frame) -> Kind:
+    name = frame.params.get("name")
+    if frame.method == TOOL_CALL and type(name) is str and len(name) <= _NAME:
+        return _kind_of_tool(name)
+    return Kind.of_payload(frame.value)
+
+
+@lru_cache(maxsize=1024)
+def _kind_of_tool(name: str) -> Kind:
+    return Kind.of_payload({"method": TOOL_CALL, "params": {"name": name}})
 
 
 def _report(call: Call, error: BaseException) -> None:

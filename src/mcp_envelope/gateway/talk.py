@@ -33,7 +33,6 @@ _REQUIRED: Final = ("protocolVersion", "clientCapabilities")
 _HANDSHAKES: Final = ("initialize", "server/discover")
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 _CANCELLED: Final = "notifications/cancelled"
-#: Names up to so many characters are worth remembering the kinds of.
 #: How long an upstream may still answer what the client has cancelled.
 _GRACE: Final = 2.0
 

@@ -14,6 +14,7 @@ from mcp_envelope.core.frame import frame_of
 from .assembly import Assembly
 from .gathering import gather
 from .ground import Ground
+from .lazy import LazyLink
 from .members import Member
 from .route import Route
 from .routing import Routing
@@ -35,8 +36,8 @@ _OPENING: Final = {
 def single(route: Route, ground: Ground) -> Sessions:
     """The desk of a gateway with one upstream."""
 
-    async def opener(*, stateless: bool, door: str, peer: str, session: str | None) -> Kept:
-        link = await route.upstream.connect(stateless=stateless)
+    def opener(*, stateless: bool, door: str, peer: str, session: str | None) -> Kept:
+        link = LazyLink(route, stateless=stateless)
         return Talk(route, link, ground, door=door, peer=peer, shared=stateless, session=session)
 
     relay = route.upstream.relay()
@@ -48,7 +49,7 @@ def single(route: Route, ground: Ground) -> Sessions:
 def several(routes: Mapping[str, Route], ground: Ground, *, namespace: bool) -> Sessions:
     """The desk of a gateway with several upstreams, which look like one server."""
 
-    async def opener(*, stateless: bool, door: str, peer: str, session: str | None) -> Kept:
+    def opener(*, stateless: bool, door: str, peer: str, session: str | None) -> Kept:
         members = {
             name: Member(route, ground, stateless=stateless, door=door, peer=peer)
             for name, route in routes.items()

@@ -227,14 +227,12 @@ class Talk:
     def _authorize(self, call: Call) -> str | None:
         """Say what the call is about; who may call what is decided by a later policy."""
         if call.is_recorded:
-            call.kind = Kind.of_payload(call.frame.value)
+            call.kind = _kind_of(call)
         if call.flaw is not None:
             raise call.flaw
         if self._door == "http" and call.revision >= STATELESS:
-            if not self.relays:
-                _check_identity(call.frame)
-            if call.frame.revision is not None:
-                self._check_headers(call, None)
+            _check_identity(call.frame)
+            self._check_headers(call, None)
         return None
 
     def _check_headers(self, call: Call, schema: Any) -> None:
@@ -332,8 +330,21 @@ class Talk:
             self._parked.pop(key, None)
 
 
+def _kind_of(call: Call) -> Kind:
+    """What a call is about; the short form where its name cannot stand in a kind."""
+    frame = call.frame
+    try:
+        return Kind.of_payload(frame.value)
+    except EnvelopeError as error:
+        named = frame.document.at(error.pointer or "")
+        if named is None or not isinstance(named.value, str) or not named.value:
+            raise
+        call.warn(f"the name is left out of the kind: {error.problems[0].rule}")
+        return Kind("request", frame.method)
+
+
 def _check_identity(frame: Frame) -> None:
-    """Each request of a stateless client says who it is: no upstream behind us might ask."""
+    """Each request of a stateless client says which revision it is of, and what it can do."""
     missing = [name for name in _REQUIRED if _PREFIX + name not in frame.meta]
     if missing:
         raise MissingMetaError(_PREFIX + missing[0])

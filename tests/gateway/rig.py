@@ -213,7 +213,7 @@ class Rig:
         return said
 
 
-RULES = Rules(concurrency=1, retries=0)
+RULES = Rules(concurrency=1, retries=0, unknown_tools="refuse")
 TOOL_RULES = {
     "brief": replace(RULES, timeout=0.1, concurrency=0),
     "promising": replace(RULES, output="strict", concurrency=0),

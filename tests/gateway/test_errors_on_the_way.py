@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.gateway.rig import REVISIONS, STATELESS, Rig, Said, plan, rigged
-from tests.gateway.verdicts import Stage, check_error, check_lines, ran, until_run
+from tests.gateway.verdicts import Stage, check_error, check_lines, check_tool_error, ran, until_run
 
 DOORS = ("http", "stdio")
 EXITS = (sys.executable, "-I", "-S", "-c", "raise SystemExit(1)")
@@ -32,6 +32,24 @@ def test_a_call_without_an_id_reaches_none_of_several(tmp_path: Path) -> None:
             check_lines(rig, start, ("malformed", "INVALID_ENVELOPE"))
             await rig.ask(rig.call("puppet__free"))
             assert ran(rig) == 1
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("door", DOORS)
+def test_errors_of_one_of_several_are_in_the_words_of_the_clients_revision(
+    door: str, revision: str, tmp_path: Path
+) -> None:
+    """Which no single message says on pipes: it is what was agreed."""
+
+    async def work() -> None:
+        async with rigged(door, "child", revision, tmp_path, twin=True) as rig:
+            said = await rig.ask(rig.call("puppet__picky", {"text": 7}))
+            if revision == "2025-06-18":
+                check_error(rig, said, "INVALID_TOOL_INPUT", -32602)
+            else:
+                check_tool_error(rig, said, "/params/arguments/text")
 
     asyncio.run(work())
 

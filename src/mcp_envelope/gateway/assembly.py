@@ -194,6 +194,8 @@ class Assembly:
         merge = merging.initialized if frame.method == "initialize" else merging.discovered
         result = merge(answers, absent)
         self._agreed = result.get("protocolVersion", STATELESS)
+        for member in self._members.values():
+            member.talk.agreed = self._agreed
         self._listen()
         return _success(frame.id, result)
 

@@ -67,7 +67,8 @@ class Talk:
         self._door = door
         self._peer = peer
         self._shared = shared
-        self._agreed = LEGACY
+        #: The revision of messages that do not name theirs.
+        self.agreed = LEGACY
         self._mode: str | None = None
         self._hello: asyncio.Future[Reply] | None = None
         self._tools = Lookup(route, link, ground, self._noticed)
@@ -120,7 +121,7 @@ class Talk:
     async def malformed(self, error: FrameError, size: int) -> Answer:
         """Record bytes that are no message, and say what is wrong with them."""
         return await record_malformed(
-            error, self._ground, door=self._door, peer=self._peer, revision=self._agreed
+            error, self._ground, door=self._door, peer=self._peer, revision=self.agreed
         )
 
     async def listen(self, head: Mapping[str, str]) -> Reply:
@@ -199,7 +200,7 @@ class Talk:
         )
 
     def _revision(self, frame: Frame, head: Mapping[str, str]) -> str:
-        return frame.revision or head.get("mcp-protocol-version") or self._agreed
+        return frame.revision or head.get("mcp-protocol-version") or self.agreed
 
     def _make_stages(self) -> Stages:
         ground, route = self._ground, self._route
@@ -271,7 +272,7 @@ class Talk:
         if call.frame.method == "initialize":
             self._mode = wanted_mode(call.frame.params.get("capabilities"))
             agreed = result.value.get("protocolVersion")
-            self._agreed = agreed if isinstance(agreed, str) else self._agreed
+            self.agreed = agreed if isinstance(agreed, str) else self.agreed
             if self.session is not None and is_gateway(result.value):
                 self._hello = asyncio.ensure_future(self._link.send(hello(), {}))
             named = answered.headers.get("mcp-session-id")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from typing import Any, Final
@@ -18,7 +19,10 @@ from .http_answers import (
     Gate,
     HttpOutlet,
     Send,
+<<<<<<< HEAD
     begin_stream,
+=======
+>>>>>>> fire
     send_answer,
     send_body,
     send_stream,
@@ -61,6 +65,7 @@ class HttpDoor:
         self._is_ready = is_ready
         self._streams: WeakKeyDictionary[Conversation, Streams] = WeakKeyDictionary()
         self._tasks: set[asyncio.Task[Any] | None] = set()
+        self._is_stopping = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -79,6 +84,7 @@ class HttpDoor:
 
     async def stop(self, patience: float) -> None:
         """End what is under way: calls are answered as lost, streams are closed."""
+        self._is_stopping = True
         tasks = {task for task in self._tasks if task is not None}
         for task in tasks:
             task.cancel()
@@ -103,6 +109,10 @@ class HttpDoor:
             await serve(head, receive, send)
         except RefusedError as refused:
             await send_answer(send, refused.answer)
+        except asyncio.CancelledError:
+            if not self._is_stopping:
+                raise
+            await _break_off(send)
         finally:
             self._tasks.discard(task)
 
@@ -210,6 +220,15 @@ class HttpDoor:
 
     async def _delete(self, head: Mapping[str, str], receive: Receive, send: Send) -> None:
         await send_answer(send, await self._desk.end(head, door=DOOR, peer=PEER))
+
+
+async def _break_off(send: Send) -> None:
+    """End a response because the door stops: a stream, or one that has not begun."""
+    with contextlib.suppress(RuntimeError, asyncio.CancelledError):
+        try:
+            await send_text(send, 503, "the gateway is stopping\n", {"connection": "close"})
+        except RuntimeError:  # it had begun
+            await send_body(send, b"", last=True)
 
 
 async def _watched(

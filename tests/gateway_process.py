@@ -71,10 +71,15 @@ class Gateway:
         raise GatewayError(f"the gateway is not ready after {patience} s:\n{self.stderr()}")
 
     def stop(self, grace: float = GRACE) -> int:
-        """Send SIGTERM; the exit code. Raises where it takes too long or leaves a process."""
+        """Send SIGTERM; the exit code.
+
+        Raises where it takes too long, leaves a process, or has ended before it was asked to.
+        """
+        if self.process.poll() is not None:
+            code = self.process.returncode
+            raise GatewayError(f"the gateway had ended by itself, with {code}:\n{self.stderr()}")
         before = self.processes()
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
+        self.process.send_signal(signal.SIGTERM)
         try:
             code = self.process.wait(grace)
         except subprocess.TimeoutExpired:

@@ -65,7 +65,7 @@ class Fake:
         self.eras.append(stateless)
         return self
 
-    def relay(self) -> Link | None:
+    def relay(self) -> None:
         """Not this way."""
         return None
 

@@ -28,6 +28,7 @@ from tests.upstreams.http_peers import (
 
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame
+from mcp_envelope.core.hops import SUSPENDED
 from mcp_envelope.core.mcp_headers import param_headers
 from mcp_envelope.upstreams import http_session
 from mcp_envelope.upstreams.http import HttpUpstream
@@ -140,13 +141,11 @@ def test_modern_requests_carry_their_headers() -> None:
 
     async def work() -> None:
         async with scripted(script) as server:
-            upstream = HttpUpstream(
-                "up",
-                server.url,
-                param_headers=lambda frame: param_headers(schema, frame.params["arguments"]),
-            )
+            upstream = HttpUpstream("up", server.url)
             link = await upstream.connect(stateless=True)
-            await frames(link, request("tools/call", 1, MODERN, name="ü", arguments={"r": "eu"}))
+            call = request("tools/call", 1, MODERN, name="ü", arguments={"r": "eu"})
+            reply = await link.send(call, param_headers(schema, {"r": "eu"}))
+            assert [item async for item in reply]
             await frames(link, request("resources/read", 2, MODERN, uri="a:b"))
             await frames(link, note("notifications/progress"))
             await upstream.close()
@@ -211,7 +210,7 @@ def test_a_stream_that_was_closed_is_taken_up_again(end: bytes) -> None:
 
     async def work() -> None:
         async with talking(legacy(special, get=get)) as (server, link):
-            found = await frames(link, CALL)
+            found = [each for each in await frames(link, CALL) if each.method != SUSPENDED]
             assert [frame.params.get("n") for frame in found] == [1, 3, None]
             assert found[-1].id == 1
             lasts = [asked.head.get("last-event-id") for asked in server.asked]

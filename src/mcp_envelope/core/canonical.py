@@ -85,7 +85,7 @@ def canonical(value: object, form: str = "rfc8785") -> bytes:
     if form != "rfc8785":
         return _other_form(value, form)
     if type(value) is Document:
-        value = value.value
+        value = value._value  # noqa: SLF001  (the property takes 20 ns longer)
         try:
             text = _write(value, None, _SORTED)
         except TypeError:

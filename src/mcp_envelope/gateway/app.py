@@ -20,8 +20,8 @@ from mcp_envelope.transports.http_answers import Gate
 from mcp_envelope.transports.stdio import StdioDoor
 from mcp_envelope.transports.stdio_pipes import StdioPipes, claim
 
-from .announcement import announce
-from .common import Common, log
+from .announcement import announce, warn_of_missing_programs
+from .ground import Ground, log
 from .listener import Listener
 from .opening import check_names, several, single
 from .parts import ledger_name_of, limits_of, upstream_of
@@ -53,10 +53,10 @@ class Gateway:
     """Everything behind the doors, put together from settings. Made by :meth:`open`."""
 
     def __init__(
-        self, settings: Settings, common: Common, routes: dict[str, Route], desk: _Desk
+        self, settings: Settings, ground: Ground, routes: dict[str, Route], desk: _Desk
     ) -> None:
         self.settings = settings
-        self.common = common
+        self.ground = ground
         self.routes = routes
         self.desk = desk
 
@@ -65,7 +65,7 @@ class Gateway:
     async def open(cls, settings: Settings) -> AsyncIterator[Gateway]:
         """A gateway without doors. ConfigError or EnvelopeError where it cannot be had."""
         limits = limits_of(settings)
-        common = Common(
+        ground = Ground(
             ledger=open_ledger(settings.ledger, name=ledger_name_of(settings)), limits=limits
         )
         try:
@@ -73,9 +73,9 @@ class Gateway:
                 each.name: Route(upstream_of(each, limits), each) for each in settings.upstreams
             }
             if len(routes) > 1 and not settings.namespace:
-                await check_names(routes, common)
-            gateway = cls(settings, common, routes, _desk(routes, settings, common))
-            await common.ledger.append(started(time=common.now(), instance=common.instance))
+                await check_names(routes, ground)
+            gateway = cls(settings, ground, routes, _desk(routes, settings, ground))
+            await ground.ledger.append(started(time=ground.now(), instance=ground.instance))
             tidying = asyncio.create_task(gateway._tidy())
             try:
                 yield gateway
@@ -83,9 +83,9 @@ class Gateway:
                 tidying.cancel()
                 await gateway.desk.close()
                 await asyncio.gather(*(route.upstream.close() for route in routes.values()))
-                await _say_stopped(common)
+                await _say_stopped(ground)
         finally:
-            await common.ledger.close()
+            await ground.ledger.close()
 
     def gate(self) -> Gate:
         """Who may come in over HTTP."""
@@ -120,53 +120,67 @@ def run(settings: Settings, *, reread: Callable[[], Settings]) -> int:
 async def _serve(settings: Settings, reread: Callable[[], Settings]) -> int:
     _log_to_stderr(settings)
     descriptors = claim() if settings.http is None else (-1, -1)
-    async with Gateway.open(settings) as gateway:
-        watching = asyncio.create_task(Reloader(settings, reread, gateway.apply).watch())
-        try:
-            if settings.http is not None:
-                await _serve_http(gateway, settings.http)
-            else:
-                await _serve_stdio(gateway, descriptors)
-        finally:
-            watching.cancel()
+    stopping = asyncio.Event()
+    # From here to the very end: a signal that comes while we stop must not cut that short, or
+    # it would leave children behind. Clients over stdio send one after closing our input.
+    with _on_signals(stopping.set):
+        async with Gateway.open(settings) as gateway:
+            watching = asyncio.create_task(Reloader(settings, reread, gateway.apply).watch())
+            try:
+                if settings.http is not None:
+                    await _serve_http(gateway, settings.http, stopping)
+                else:
+                    await _serve_stdio(gateway, descriptors, stopping)
+            finally:
+                watching.cancel()
     return 0
 
 
-async def _serve_stdio(gateway: Gateway, descriptors: tuple[int, int]) -> None:
-    limits = gateway.common.limits
+async def _serve_stdio(
+    gateway: Gateway, descriptors: tuple[int, int], stopping: asyncio.Event
+) -> None:
+    limits = gateway.ground.limits
     pipes = await StdioPipes.open(*descriptors, limits.request)
     door = StdioDoor(gateway.desk, pipes, limits)
-    announce(gateway.settings, gateway.common.ledger.url, "standard input and output")
-    with _on_signals(door.stop):
+    announce(gateway.settings, gateway.ground.ledger.url, "standard input and output")
+    warn_of_missing_programs(gateway.settings)
+    telling = asyncio.create_task(_when(stopping, door.stop))
+    try:
         await door.serve()
+    finally:
+        telling.cancel()
     await pipes.close()
 
 
-async def _serve_http(gateway: Gateway, http: HttpSettings) -> None:
-    stopping = asyncio.Event()
+async def _when(event: asyncio.Event, act: Callable[[], object]) -> None:
+    await event.wait()
+    act()
+
+
+async def _serve_http(gateway: Gateway, http: HttpSettings, stopping: asyncio.Event) -> None:
     door = HttpDoor(
         gateway.desk,
         gateway.gate,
-        gateway.common.limits,
+        gateway.ground.limits,
         is_ready=lambda: "stopping" if stopping.is_set() else "",
     )
     async with Listener.open(door, http.host, http.port) as listener:
-        announce(gateway.settings, gateway.common.ledger.url, f"{listener.url}/mcp")
-        with _on_signals(stopping.set):
-            await stopping.wait()
+        announce(gateway.settings, gateway.ground.ledger.url, f"{listener.url}/mcp")
+        warn_of_missing_programs(gateway.settings)
+        await stopping.wait()
         listener.stop_accepting()
         await door.stop(_STOPPING)
 
 
-def _desk(routes: dict[str, Route], settings: Settings, common: Common) -> _Desk:
+def _desk(routes: dict[str, Route], settings: Settings, ground: Ground) -> _Desk:
     if len(routes) > 1:
-        return several(routes, common, namespace=settings.namespace)
-    return single(next(iter(routes.values())), common)
+        return several(routes, ground, namespace=settings.namespace)
+    return single(next(iter(routes.values())), ground)
 
 
-async def _say_stopped(common: Common) -> None:
+async def _say_stopped(ground: Ground) -> None:
     try:
-        await common.ledger.append(stopped(time=common.now(), instance=common.instance))
+        await ground.ledger.append(stopped(time=ground.now(), instance=ground.instance))
     except EnvelopeError as error:
         log.error("the end could not be recorded: %s", error)
 

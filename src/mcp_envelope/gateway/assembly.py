@@ -14,9 +14,9 @@ from mcp_envelope.core.link import Item, Reply
 from mcp_envelope.pipeline.answers import failure
 
 from . import merging
-from .common import Common
 from .gathering import Inbox, gather, listing
-from .malformed import record_malformed
+from .ground import Ground
+from .malformed import call_without_id, record_malformed
 from .members import Member
 from .questions import AskingOutlet, Questions
 from .routing import Routing
@@ -46,7 +46,7 @@ class Assembly:
         self,
         members: Mapping[str, Member],
         routing: Routing,
-        common: Common,
+        ground: Ground,
         *,
         door: str,
         peer: str,
@@ -54,10 +54,10 @@ class Assembly:
         session: str | None,
     ) -> None:
         self.session = session
-        self.used = common.tick()
+        self.used = ground.tick()
         self._members = dict(members)
         self._routing = routing
-        self._common = common
+        self._ground = ground
         self._door = door
         self._peer = peer
         self._stateless = stateless
@@ -86,8 +86,11 @@ class Assembly:
 
     async def handle(self, frame: Frame, head: Mapping[str, str], outlet: Outlet) -> None:
         """Take one message all the way; the answer is given to the outlet before this returns."""
-        self.used = self._common.tick()
+        self.used = self._ground.tick()
         if frame.shape != "request":
+            if (why := call_without_id(frame)) is not None:
+                await outlet.answer(await self.malformed(why, len(frame.raw)))
+                return
             await self._take(frame)
             await outlet.answer(Answer(status=202))
             return
@@ -105,7 +108,7 @@ class Assembly:
     async def malformed(self, error: FrameError, size: int) -> Answer:
         """Record bytes that are no message, and say what is wrong with them."""
         return await record_malformed(
-            error, self._common, door=self._door, peer=self._peer, revision=self._agreed
+            error, self._ground, door=self._door, peer=self._peer, revision=self._agreed
         )
 
     async def listen(self, head: Mapping[str, str]) -> Reply:
@@ -276,7 +279,7 @@ class Assembly:
 
     def _failure(self, error: EnvelopeError, frame: Frame) -> Answer:
         revision = frame.revision or self._agreed
-        request_id = self._common.new_id()
+        request_id = self._ground.new_id()
         return failure(error, id=frame.id, revision=revision, request_id=request_id)
 
 

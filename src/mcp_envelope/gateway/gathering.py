@@ -13,7 +13,7 @@ from mcp_envelope.core.frame import Frame
 from mcp_envelope.core.link import Item
 
 from . import merging
-from .common import log
+from .ground import log
 from .members import DEADLINE, Member
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from mcp_envelope.core.link import Item, Link
 from mcp_envelope.pipeline.call import TOOL_CALL, Call
 from mcp_envelope.pipeline.catalog import Catalog, Tool
 
-from .common import Common
+from .ground import Ground
 from .route import Route
 
 #: Ids of the gateway's own requests begin so.
@@ -29,12 +29,12 @@ class Lookup:
     """The tools as one conversation sees them. ``noticed`` is shown what comes on the way."""
 
     def __init__(
-        self, route: Route, link: Link, common: Common, noticed: Callable[[Item], object]
+        self, route: Route, link: Link, ground: Ground, noticed: Callable[[Item], object]
     ) -> None:
-        self.catalog = Catalog(common.checks, common.tick)
+        self.catalog = Catalog(ground.checks, ground.tick)
         self._route = route
         self._link = link
-        self._instance = common.instance
+        self._instance = ground.instance
         self._noticed = noticed
         self._asked = 0
 

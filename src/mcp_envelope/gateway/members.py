@@ -10,9 +10,9 @@ from typing import Any, Final
 from mcp_envelope.core.document import Document
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, frame_of
-from mcp_envelope.core.link import Link, Reply
 
-from .common import Common, log
+from .ground import Ground, log
+from .lazy import LazyLink
 from .lookup import OWN
 from .route import Route
 from .talk import Talk
@@ -23,51 +23,19 @@ _MOST_PAGES: Final = 200
 _INITIALIZED: Final = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
-class LazyLink:
-    """A link that is made when something is first sent, and again if that failed."""
-
-    def __init__(self, route: Route, *, stateless: bool) -> None:
-        self._route = route
-        self._stateless = stateless
-        self._link: Link | None = None
-        self._making = asyncio.Lock()
-        self._made = asyncio.Event()
-
-    async def send(self, frame: Frame, head: Mapping[str, str]) -> Reply:
-        """Send one message."""
-        return await (self._link or await self._make()).send(frame, head)
-
-    async def listen(self, head: Mapping[str, str]) -> Reply:
-        """Everything that belongs to no request; waits until there is a link."""
-        await self._made.wait()
-        return await (self._link or await self._make()).listen(head)
-
-    async def close(self) -> None:
-        """End the conversation; safe to call twice."""
-        if self._link is not None:
-            await self._link.close()
-
-    async def _make(self) -> Link:
-        async with self._making:
-            if self._link is None:
-                self._link = await self._route.upstream.connect(stateless=self._stateless)
-                self._made.set()
-        return self._link
-
-
 class Member:
     """One upstream of an assembly, for one conversation."""
 
     def __init__(
-        self, route: Route, common: Common, *, stateless: bool, door: str, peer: str
+        self, route: Route, ground: Ground, *, stateless: bool, door: str, peer: str
     ) -> None:
         self.name = route.name
         self.route = route
         self.link = LazyLink(route, stateless=stateless)
-        self.talk = Talk(route, self.link, common, door=door, peer=peer, shared=stateless)
+        self.talk = Talk(route, self.link, ground, door=door, peer=peer, shared=stateless)
         #: The result of its initialize or server/discover, None as long as there is none.
         self.greeting: Document | None = None
-        self._common = common
+        self._ground = ground
         self._asked = 0
         self._greeting: asyncio.Task[Document] | None = None
 
@@ -118,7 +86,7 @@ class Member:
     async def answer_to(self, method: str, params: Document | None) -> Frame:
         """The answer to a request of the gateway's own."""
         self._asked += 1
-        own = f"{OWN}{self._common.instance}/m{self._asked}"
+        own = f"{OWN}{self._ground.instance}/m{self._asked}"
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": own, "method": method}
         if params is not None:
             message["params"] = params

@@ -45,10 +45,10 @@ def initialized(answers: Mapping[str, Mapping[str, Any]], absent: Sequence[str])
 def discovered(answers: Mapping[str, Mapping[str, Any]], absent: Sequence[str]) -> dict[str, Any]:
     """The result of server/discover, likewise."""
     offered = [set(each.get("supportedVersions") or [STATELESS]) for each in answers.values()]
-    common = set.intersection(*offered) or {STATELESS}
+    shared = set.intersection(*offered) or {STATELESS}
     result = {
         "resultType": "complete",
-        "supportedVersions": sorted(common, reverse=True),
+        "supportedVersions": sorted(shared, reverse=True),
         "capabilities": capabilities([each.get("capabilities") for each in answers.values()]),
         **_instructions(answers),
         **caching(list(answers.values())),

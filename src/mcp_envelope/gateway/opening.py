@@ -12,8 +12,9 @@ from mcp_envelope.core.errors import ConfigError
 from mcp_envelope.core.frame import frame_of
 
 from .assembly import Assembly
-from .common import Common
 from .gathering import gather
+from .ground import Ground
+from .lazy import LazyLink
 from .members import Member
 from .route import Route
 from .routing import Routing
@@ -32,25 +33,25 @@ _OPENING: Final = {
 }
 
 
-def single(route: Route, common: Common) -> Sessions:
+def single(route: Route, ground: Ground) -> Sessions:
     """The desk of a gateway with one upstream."""
 
-    async def opener(*, stateless: bool, door: str, peer: str, session: str | None) -> Kept:
-        link = await route.upstream.connect(stateless=stateless)
-        return Talk(route, link, common, door=door, peer=peer, shared=stateless, session=session)
+    def opener(*, stateless: bool, door: str, peer: str, session: str | None) -> Kept:
+        link = LazyLink(route, stateless=stateless)
+        return Talk(route, link, ground, door=door, peer=peer, shared=stateless, session=session)
 
     relay = route.upstream.relay()
     if relay is not None:
-        return RelayedSessions(route, common, opener, relay)
-    return Sessions(common, opener, idle=route.settings.idle)
+        return RelayedSessions(route, ground, opener, relay)
+    return Sessions(ground, opener, idle=route.settings.idle)
 
 
-def several(routes: Mapping[str, Route], common: Common, *, namespace: bool) -> Sessions:
+def several(routes: Mapping[str, Route], ground: Ground, *, namespace: bool) -> Sessions:
     """The desk of a gateway with several upstreams, which look like one server."""
 
-    async def opener(*, stateless: bool, door: str, peer: str, session: str | None) -> Kept:
+    def opener(*, stateless: bool, door: str, peer: str, session: str | None) -> Kept:
         members = {
-            name: Member(route, common, stateless=stateless, door=door, peer=peer)
+            name: Member(route, ground, stateless=stateless, door=door, peer=peer)
             for name, route in routes.items()
         }
         routing = Routing(namespace=namespace)
@@ -59,20 +60,20 @@ def several(routes: Mapping[str, Route], common: Common, *, namespace: bool) -> 
         return Assembly(
             members,
             routing,
-            common,
+            ground,
             door=door,
             peer=peer,
             stateless=stateless,
             session=session,
         )
 
-    return Sessions(common, opener, idle=max(route.settings.idle for route in routes.values()))
+    return Sessions(ground, opener, idle=max(route.settings.idle for route in routes.values()))
 
 
-async def check_names(routes: Mapping[str, Route], common: Common) -> None:
+async def check_names(routes: Mapping[str, Route], ground: Ground) -> None:
     """Refuse to start where two upstreams have a tool or prompt of one name (ConfigError)."""
     members = [
-        Member(route, common, stateless=False, door="start", peer="gateway")
+        Member(route, ground, stateless=False, door="start", peer="gateway")
         for route in routes.values()
     ]
     try:

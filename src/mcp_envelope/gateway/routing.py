@@ -98,8 +98,8 @@ class Routing:
             found = names.split(name, members)
             if found is not None:
                 return members[found[0]], found[1]
-            hint = f"names begin with the server: {', '.join(names.shown(each, '…') for each in members)}"
-            raise _unknown(what, name, hint)
+            known = ", ".join(names.shown(each, "…") for each in members)
+            raise _unknown(what, name, f"names begin with the server: {known}")
         server = self._known.get((what, name))
         if server is None:
             await self._look(f"{what}/list", members, frame, stand_by)

@@ -161,8 +161,8 @@ class SchemaRegistry:
             stamps = tuple(stamp_of(path) for path in paths)
             settled = _is_settled(*stamps)
             if not any(stamps):
-                names = f"{paths[0].name}, {paths[1].name} or {paths[2].name}"
-                raise KeyError(f"no tool {_cut(tool_id)}: there is no {names}")
+                names = ", ".join(path.name[:100] for path in paths)
+                raise KeyError(f"no tool {_cut(tool_id)}: there is none of {names}")
         except KeyError:
             self._tools.pop(tool_id, None)
             raise

@@ -13,8 +13,9 @@ from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError
 from mcp_envelope.core.link import Relay
 from mcp_envelope.pipeline.answers import failure
+from mcp_envelope.pipeline.record import refused_facts
 
-from .common import Common, log
+from .ground import Ground, log
 from .malformed import record_malformed
 from .route import Route
 from .talk import Talk
@@ -38,9 +39,9 @@ class Kept(Conversation, Protocol):
 
 
 class Opener(Protocol):
-    """How a conversation of the gateway's own begins. EnvelopeError if it cannot."""
+    """How a conversation of the gateway's own begins."""
 
-    async def __call__(self, *, stateless: bool, door: str, peer: str, session: str | None) -> Kept:
+    def __call__(self, *, stateless: bool, door: str, peer: str, session: str | None) -> Kept:
         """A new conversation."""
 
 
@@ -51,37 +52,36 @@ class Sessions:
     ``idle`` is how many seconds one is kept that nobody uses.
     """
 
-    def __init__(self, common: Common, opener: Opener, *, idle: float) -> None:
-        self._common = common
+    def __init__(self, ground: Ground, opener: Opener, *, idle: float) -> None:
+        self._ground = ground
         self._open = opener
         self._idle = idle
         self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._shared: dict[tuple[str, str], Kept] = {}
-        self._opening = asyncio.Lock()
 
     async def converse(
         self, frame: Frame | None, head: Mapping[str, str], *, door: str, peer: str
     ) -> Conversation:
         """The conversation that a message, or a GET (``frame`` is None), belongs to."""
         if door != "http":
-            return await self._begin(frame, head, stateless=False, door=door, peer=peer)
+            return self._open(stateless=False, door=door, peer=peer, session=None)
         if is_stateless(frame, head):
-            return await self._share(frame, head, door, peer)
+            return self._share(door, peer)
         version = head.get(_VERSION)
         if version is not None and version not in STATEFUL:
-            raise RefusedError(_unsupported(frame, version))
+            answer, code = _unsupported(frame, version), "UNSUPPORTED_VERSION"
+            raise await self._refuse(answer, code, frame, door=door, peer=peer)
         session = head.get(_SESSION)
-        if session is not None:
-            found = self._kept.get(session)
-            if found is None:
-                raise RefusedError(_no_session(frame))
+        if session is not None and (found := self._kept.get(session)) is not None:
             return found
+        if session is not None:
+            answer = _no_session(frame)
+            raise await self._refuse(answer, "INVALID_ENVELOPE", frame, door=door, peer=peer)
         if frame is None or frame.method != "initialize":
-            raise RefusedError(_no_session_named(frame))
-        session = self._common.new_id()
-        begun = await self._begin(
-            frame, head, stateless=False, door=door, peer=peer, session=session
-        )
+            answer = _no_session_named(frame)
+            raise await self._refuse(answer, "INVALID_ENVELOPE", frame, door=door, peer=peer)
+        session = self._ground.new_id()
+        begun = self._open(stateless=False, door=door, peer=peer, session=session)
         self._kept[session] = begun
         return begun
 
@@ -98,11 +98,11 @@ class Sessions:
 
     async def malformed(self, error: FrameError, size: int, *, door: str, peer: str) -> Answer:
         """Record bytes that are no message and belong to no conversation; the answer to them."""
-        return await record_malformed(error, self._common, door=door, peer=peer)
+        return await record_malformed(error, self._ground, door=door, peer=peer)
 
     async def tidy(self) -> None:
         """End sessions that nobody has used for long."""
-        oldest = self._common.tick() - self._idle
+        oldest = self._ground.tick() - self._idle
         for session, kept in list(self._kept.items()):
             if kept.used < oldest and kept.is_idle:
                 log.info("a session was ended, unused for long")
@@ -116,37 +116,31 @@ class Sessions:
         self._shared.clear()
         await asyncio.gather(*(each.close() for each in found))
 
-    async def _share(
-        self, frame: Frame | None, head: Mapping[str, str], door: str, peer: str
-    ) -> Kept:
-        key = (door, peer)
-        found = self._shared.get(key)
+    def _share(self, door: str, peer: str) -> Kept:
+        found = self._shared.get((door, peer))
         if found is None:
-            async with self._opening:
-                found = self._shared.get(key)
-                if found is None:
-                    found = await self._begin(frame, head, stateless=True, door=door, peer=peer)
-                    self._shared[key] = found
+            found = self._open(stateless=True, door=door, peer=peer, session=None)
+            self._shared[door, peer] = found
         return found
 
-    async def _begin(
-        self,
-        frame: Frame | None,
-        head: Mapping[str, str],
-        *,
-        stateless: bool,
-        door: str,
-        peer: str,
-        session: str | None = None,
-    ) -> Kept:
+    async def _refuse(
+        self, answer: Answer, code: str, frame: Frame | None, *, door: str, peer: str
+    ) -> RefusedError:
+        """Record that a message belongs to no conversation; what is raised to say so."""
+        facts = refused_facts(
+            frame,
+            code,
+            door=door,
+            peer=peer,
+            request_id=self._ground.new_id(),
+            time=self._ground.now(),
+            instance=self._ground.instance,
+        )
         try:
-            return await self._open(stateless=stateless, door=door, peer=peer, session=session)
-        except EnvelopeError as error:
-            id = frame.id if frame is not None else None
-            revision = (frame.revision if frame is not None else None) or head.get(_VERSION, "")
-            request_id = self._common.new_id()
-            answer = failure(error, id=id, revision=revision, request_id=request_id)
-            raise RefusedError(answer) from error
+            await self._ground.ledger.append(facts)
+        except EnvelopeError as unwritten:
+            log.error("a refusal could not be recorded: %s", unwritten)
+        return RefusedError(answer)
 
 
 class RelayedSessions(Sessions):
@@ -156,8 +150,8 @@ class RelayedSessions(Sessions):
     the upstream to judge.
     """
 
-    def __init__(self, route: Route, common: Common, opener: Opener, relay: Relay) -> None:
-        super().__init__(common, opener, idle=route.settings.idle)
+    def __init__(self, route: Route, ground: Ground, opener: Opener, relay: Relay) -> None:
+        super().__init__(ground, opener, idle=route.settings.idle)
         self._route = route
         self._relay = relay
         self._stateless: dict[tuple[str, bool], Talk] = {}
@@ -212,7 +206,7 @@ class RelayedSessions(Sessions):
         return Talk(
             self._route,
             self._relay,
-            self._common,
+            self._ground,
             door=door,
             peer=peer,
             relays=True,

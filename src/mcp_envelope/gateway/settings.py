@@ -26,7 +26,7 @@ class Rules:
     input: CheckMode = "strict"
     output: CheckMode = "warn"
     label: LabelMode = "meta"
-    unknown_tools: UnknownTools = "refuse"
+    unknown_tools: UnknownTools = "pass"
     timeout: float = 0.0
     concurrency: int = 0
     retries: int = 2

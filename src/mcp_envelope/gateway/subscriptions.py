@@ -12,7 +12,7 @@ from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, frame_of
 from mcp_envelope.core.link import Item, Reply
 
-from .common import log
+from .ground import log
 from .members import DEADLINE, Member
 
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"

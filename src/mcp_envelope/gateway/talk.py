@@ -21,10 +21,10 @@ from mcp_envelope.pipeline.checks import check_input, check_output, is_final
 from mcp_envelope.pipeline.exchange import exchange
 from mcp_envelope.pipeline.record import LABEL
 
-from .common import Common, log
+from .ground import Ground, log
 from .label import OFF, advertised, is_gateway, label_of, wanted_mode
 from .lookup import LIST, Lookup, tool_of
-from .malformed import record_malformed
+from .malformed import call_without_id, record_malformed
 from .resumption import Parked, Resumed
 from .route import Route
 from .tasks import Tasks
@@ -51,7 +51,7 @@ class Talk:
         self,
         route: Route,
         link: Link,
-        common: Common,
+        ground: Ground,
         *,
         door: str,
         peer: str,
@@ -63,17 +63,17 @@ class Talk:
         self.relays = relays
         self.on_session: Callable[[str, Talk], None] | None = None
         self.on_result: Callable[[object], None] | None = None
-        self.used = common.tick()
+        self.used = ground.tick()
         self._route = route
         self._link = link
-        self._common = common
+        self._ground = ground
         self._door = door
         self._peer = peer
         self._shared = shared
         self._agreed = LEGACY
         self._mode: str | None = None
         self._hello: asyncio.Future[Reply] | None = None
-        self._tools = Lookup(route, link, common, self._noticed)
+        self._tools = Lookup(route, link, ground, self._noticed)
         self._tasks = Tasks()
         self._calls: dict[int, Call] = {}
         self._parked: dict[IdKey, Parked] = {}
@@ -104,9 +104,12 @@ class Talk:
 
         ``sent`` goes to the upstream in its place, ``flaw`` is why it goes to none.
         """
-        self.used = self._common.tick()
+        self.used = self._ground.tick()
         if frame.shape != "request":
-            await self._pass_on(sent or frame, head, outlet)
+            if (why := call_without_id(frame)) is not None:
+                await outlet.answer(await self.malformed(why, len(frame.raw)))
+            else:
+                await self._pass_on(sent or frame, head, outlet)
             return
         call = self._call(frame, head, outlet)
         call.sent, call.flaw = sent or frame, flaw
@@ -115,17 +118,17 @@ class Talk:
             await exchange(call, self._stages)
         finally:
             del self._calls[id(frame)]
-            self.used = self._common.tick()
+            self.used = self._ground.tick()
 
     async def malformed(self, error: FrameError, size: int) -> Answer:
         """Record bytes that are no message, and say what is wrong with them."""
         return await record_malformed(
-            error, self._common, door=self._door, peer=self._peer, revision=self._agreed
+            error, self._ground, door=self._door, peer=self._peer, revision=self._agreed
         )
 
     async def listen(self, head: Mapping[str, str]) -> Reply:
         """What belongs to no message of the client's, and answers to calls that were parked."""
-        self.used = self._common.tick()
+        self.used = self._ground.tick()
         reply = await self._link.listen(head)
         return Resumed(reply, self._parked, self._noticed)
 
@@ -180,7 +183,7 @@ class Talk:
     # -- calls -------------------------------------------------------------------------------
 
     def _call(self, frame: Frame, head: Mapping[str, str], outlet: Outlet) -> Call:
-        request_id = self._common.new_id()
+        request_id = self._ground.new_id()
         return Call(
             frame=frame,
             sent=frame,
@@ -193,7 +196,7 @@ class Talk:
             peer=self._peer,
             request_id=request_id,
             run_id=request_id,
-            began=self._common.tick(),
+            began=self._ground.tick(),
             trace_id=trace_of(frame, head),
             task=asyncio.current_task(),
         )
@@ -202,7 +205,7 @@ class Talk:
         return frame.revision or head.get("mcp-protocol-version") or self._agreed
 
     def _make_stages(self) -> Stages:
-        common, route = self._common, self._route
+        ground, route = self._ground, self._route
         return Stages(
             authorize=self._authorize,
             find=self._tools.find,
@@ -216,24 +219,22 @@ class Talk:
             learn=self._learn,
             rename=self._shown,
             label=self._label,
-            ledger=common.ledger,
-            instance=common.instance,
-            now=common.now,
-            tick=common.tick,
+            ledger=ground.ledger,
+            instance=ground.instance,
+            now=ground.now,
+            tick=ground.tick,
             report=_report,
         )
 
     def _authorize(self, call: Call) -> str | None:
         """Say what the call is about; who may call what is decided by a later policy."""
         if call.is_recorded:
-            call.kind = _kind_of(call.frame)
+            call.kind = _kind_of(call)
         if call.flaw is not None:
             raise call.flaw
         if self._door == "http" and call.revision >= STATELESS:
-            if not self.relays:
-                _check_identity(call.frame)
-            if call.frame.revision is not None:
-                self._check_headers(call, None)
+            _check_identity(call.frame)
+            self._check_headers(call, None)
         return None
 
     def _check_headers(self, call: Call, schema: Any) -> None:
@@ -331,8 +332,24 @@ class Talk:
             self._parked.pop(key, None)
 
 
+def _kind_of(call: Call) -> Kind:
+    """What a call is about; the short form where its name cannot stand in a kind."""
+    frame = call.frame
+    name = frame.params.get("name")
+    try:
+        if frame.method == TOOL_CALL and type(name) is str and len(name) <= _NAME:
+            return _kind_of_tool(name)
+        return Kind.of_payload(frame.value)
+    except EnvelopeError as error:
+        named = frame.document.at(error.pointer or "")
+        if named is None or not isinstance(named.value, str) or not named.value:
+            raise
+        call.warn(f"the name is left out of the kind: {error.problems[0].rule}")
+        return Kind("request", frame.method)
+
+
 def _check_identity(frame: Frame) -> None:
-    """Each request of a stateless client says who it is: no upstream behind us might ask."""
+    """Each request of a stateless client says which revision it is of, and what it can do."""
     missing = [name for name in _REQUIRED if _PREFIX + name not in frame.meta]
     if missing:
         raise MissingMetaError(_PREFIX + missing[0])
@@ -363,13 +380,6 @@ async def _whole(reply: Reply) -> Answer:
         said = item.frame if item.frame is not None else said
     raw = said.raw if said is not None else None
     return Answer(raw=raw, body=reply.body, status=reply.status, headers=reply.headers)
-
-
-def _kind_of(frame: Frame) -> Kind:
-    name = frame.params.get("name")
-    if frame.method == TOOL_CALL and type(name) is str and len(name) <= _NAME:
-        return _kind_of_tool(name)
-    return Kind.of_payload(frame.value)
 
 
 @lru_cache(maxsize=1024)

@@ -81,8 +81,27 @@ async def _in_time(call: Call, record: Record, stages: Stages) -> Answered:
 
 
 async def _dispatch(call: Call, stages: Stages) -> Answered:
+    """Send the request; again, after a pause, if it is certain that nothing had reached it."""
+    left = stages.retries(call)
+    for attempt in range(left + 1):
+        call.dispatched = True
+        try:
+            return await _deliver(call, stages)
+        except EnvelopeError as error:
+            if error.code != "UPSTREAM_UNAVAILABLE":
+                raise
+            call.dispatched = False
+            wait = getattr(error, "retry_after", None) or 0.0
+            pause = max(_PAUSES[min(attempt, len(_PAUSES) - 1)], wait)
+            if attempt == left or pause > _PAUSES[-1]:
+                raise
+        await asyncio.sleep(pause)
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def _deliver(call: Call, stages: Stages) -> Answered:
     """Send the request, hand on what comes before its answer, and return that."""
-    reply = await _send(call, stages)
+    reply = await call.link.send(call.sent, call.head)
     is_answered = False
     try:
         await call.outlet.begin(reply)
@@ -91,11 +110,11 @@ async def _dispatch(call: Call, stages: Stages) -> Answered:
                 is_answered = True
                 return Answered(reply.status, reply.headers, item)
             await call.outlet.item(stages.passing(item))
+        if call.ended is not None:  # so the reply of a withdrawn request ends
+            raise EnvelopeError("the client wanted no answer any more", code=call.ended)
         is_answered = not reply.streams
         if is_answered:
-            return Answered(reply.status, reply.headers, None, reply.body)
-        if call.ended is not None:
-            raise EnvelopeError("the client wanted no answer any more", code=call.ended)
+            return _bodily(reply)
         if await call.outlet.suspend():
             item = await stages.resumed(call)
             is_answered = True
@@ -110,23 +129,19 @@ async def _dispatch(call: Call, stages: Stages) -> Answered:
     )
 
 
-async def _send(call: Call, stages: Stages) -> Reply:
-    """Send the request; again, after a pause, if it is certain that nothing was sent."""
-    left = stages.retries(call)
-    for attempt in range(left + 1):
-        call.dispatched = True
-        try:
-            return await call.link.send(call.sent, call.head)
-        except EnvelopeError as error:
-            if error.code != "UPSTREAM_UNAVAILABLE":
-                raise
-            call.dispatched = False
-            wait = getattr(error, "retry_after", None) or 0.0
-            pause = max(_PAUSES[min(attempt, len(_PAUSES) - 1)], wait)
-            if attempt == left or pause > _PAUSES[-1]:
-                raise
-        await asyncio.sleep(pause)
-    raise AssertionError("the last attempt returns or raises")
+def _bodily(reply: Reply) -> Answered:
+    """What is no JSON-RPC message: passed on, but for server errors.
+
+    Those would make older clients give up the whole session for one call.
+    """
+    if reply.status < 500:
+        return Answered(reply.status, reply.headers, None, reply.body)
+    unavailable = reply.status == 503
+    raise EnvelopeError(
+        f"the upstream answered with HTTP {reply.status}",
+        code="UPSTREAM_UNAVAILABLE" if unavailable else "OUTCOME_UNKNOWN",
+        hint="its own log may say why",
+    )
 
 
 async def _settle(record: Record, answered: Answered, frame: Frame | None) -> Receipt | None:
@@ -174,6 +189,7 @@ def _answer(
     if label is not None:
         raw = spans.put(raw, label[0], _text_of(label[1]), named.value)
     status = answered.status if answered.headers else status_of(frame, call.revision)
+    status = 200 if status >= 500 else status
     return Answer(raw=raw, status=status, headers=answered.headers, event=item.event)
 
 

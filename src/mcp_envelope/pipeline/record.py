@@ -114,6 +114,32 @@ def malformed_facts(
     )
 
 
+def refused_facts(
+    frame: Frame | None,
+    code: str,
+    *,
+    door: str,
+    peer: str,
+    request_id: str,
+    time: str,
+    instance: str,
+) -> Facts:
+    """The line for a message that belongs to no conversation, and so went nowhere."""
+    row = codes.TABLE[code]
+    return Facts(
+        event="refused",
+        time=time,
+        instance=instance,
+        peer=peer,
+        request_id=request_id,
+        client_id=frame.id if frame is not None else None,
+        door=door,
+        dialect=DIALECT,
+        outcome=code,
+        error={"code": code, "message": row.message},
+    )
+
+
 def message_of(error: EnvelopeError) -> str:
     """What may be written down of an error: the table's text, and the place."""
     row = codes.TABLE.get(error.code)
@@ -137,5 +163,9 @@ def _fault_of(error: EnvelopeError | None, answer: Frame | None) -> dict[str, An
     said = answer.value.get("error") if answer is not None else None
     if not isinstance(said, dict):
         return None
-    code, message = said.get("code"), said.get("message")
-    return {"code": code, "message": message if isinstance(message, str) else ""}
+    # Its own words often repeat what was sent, secrets included; they went to the client alone.
+    return {"code": "EXECUTION_FAILED", "message": f"JSON-RPC error {_number(said.get('code'))}"}
+
+
+def _number(code: object) -> str:
+    return str(code)[:20] if isinstance(code, (int, float)) else "without a number"

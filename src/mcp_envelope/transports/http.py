@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from typing import Any, Final
@@ -14,7 +15,19 @@ from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, read_frame
 from mcp_envelope.core.strict import Limits
 
-from .http_answers import Gate, HttpOutlet, Send, send_answer, send_stream, send_text
+from .http_answers import (
+    Gate,
+    HttpOutlet,
+    Send,
+<<<<<<< HEAD
+    begin_stream,
+=======
+>>>>>>> fire
+    send_answer,
+    send_body,
+    send_stream,
+    send_text,
+)
 from .http_replay import SINCE, KeptOutlet, Streams, send_again
 
 log = logging.getLogger("mcp_envelope.http")
@@ -26,6 +39,7 @@ _PATH: Final = "/mcp"
 #: Calls that take longer than this are watched for a client that goes away.
 _WATCH_AFTER: Final = 0.05
 _PING_EVERY: Final = 15.0
+_COME_BACK: Final = b"retry: 5000\r\n\r\n"
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -51,6 +65,7 @@ class HttpDoor:
         self._is_ready = is_ready
         self._streams: WeakKeyDictionary[Conversation, Streams] = WeakKeyDictionary()
         self._tasks: set[asyncio.Task[Any] | None] = set()
+        self._is_stopping = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -69,6 +84,7 @@ class HttpDoor:
 
     async def stop(self, patience: float) -> None:
         """End what is under way: calls are answered as lost, streams are closed."""
+        self._is_stopping = True
         tasks = {task for task in self._tasks if task is not None}
         for task in tasks:
             task.cancel()
@@ -93,6 +109,10 @@ class HttpDoor:
             await serve(head, receive, send)
         except RefusedError as refused:
             await send_answer(send, refused.answer)
+        except asyncio.CancelledError:
+            if not self._is_stopping:
+                raise
+            await _break_off(send)
         finally:
             self._tasks.discard(task)
 
@@ -179,7 +199,14 @@ class HttpDoor:
         if found is not None:
             await _until_gone(send_again(send, *found), receive)
             return
-        reply = await conversation.listen(head)
+        try:
+            reply = await conversation.listen(head)
+        except EnvelopeError as error:
+            # An error would make some clients give up the session: they are to come back.
+            log.warning("there is nothing to listen to now: %s", error)
+            await begin_stream(send, 200, {})
+            await send_body(send, _COME_BACK, last=True)
+            return
         if reply.streams is False or reply.status >= 300:
             await send_answer(
                 send, Answer(body=reply.body, status=reply.status, headers=reply.headers)
@@ -193,6 +220,15 @@ class HttpDoor:
 
     async def _delete(self, head: Mapping[str, str], receive: Receive, send: Send) -> None:
         await send_answer(send, await self._desk.end(head, door=DOOR, peer=PEER))
+
+
+async def _break_off(send: Send) -> None:
+    """End a response because the door stops: a stream, or one that has not begun."""
+    with contextlib.suppress(RuntimeError, asyncio.CancelledError):
+        try:
+            await send_text(send, 503, "the gateway is stopping\n", {"connection": "close"})
+        except RuntimeError:  # it had begun
+            await send_body(send, b"", last=True)
 
 
 async def _watched(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Coroutine
 from typing import Any, Final, Protocol
@@ -59,9 +58,11 @@ class StdioDoor:
         try:
             await asyncio.wait({reading, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not self._stopping.is_set() and self._tasks:
-                answered = asyncio.gather(*self._tasks, return_exceptions=True)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(asyncio.shield(answered), _LAST_CALLS)
+                answered = asyncio.create_task(_done(self._tasks))
+                waited = {answered, stopping}
+                first = asyncio.FIRST_COMPLETED
+                await asyncio.wait(waited, timeout=_LAST_CALLS, return_when=first)
+                answered.cancel()
         finally:
             reading.cancel()
             stopping.cancel()
@@ -149,6 +150,12 @@ class StdioDoor:
             self._listening.cancel()
         if self._conversation is not None:
             await self._conversation.close()
+
+
+async def _done(tasks: set[asyncio.Task[None]]) -> None:
+    """Wait for all tasks, those as well that are added meanwhile."""
+    while tasks:
+        await asyncio.wait(tasks)
 
 
 class _Outlet:

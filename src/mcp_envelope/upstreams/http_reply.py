@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping
@@ -18,6 +19,9 @@ from .http_wire import Response
 
 _log = logging.getLogger("mcp_envelope.upstreams.http")
 _OTHER_LIMIT: Final = 1024 * 1024
+#: How many items are given before others have their turn: while both sides are quick nothing
+#: has to wait, and a stream that never pauses would hold up all others for seconds.
+_TURN: Final = 16
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _UNSURE: Final = "what it was asked to do may have been done, or not"
 
@@ -78,6 +82,7 @@ class HttpReply:
         if asked and frame is not None and frame.id is not None:
             self._wanted = id_key(frame.id)
         self._items: deque[Item] = deque()
+        self._taken = 0
         self.ended = False
         self._flaw: FrameError | None = None
         self._events: EventReader | None = None
@@ -86,6 +91,9 @@ class HttpReply:
         return self
 
     async def __anext__(self) -> Item:
+        self._taken += 1
+        if not self._taken % _TURN:
+            await asyncio.sleep(0)
         while not self._items:
             if self.ended:
                 raise StopAsyncIteration

@@ -1,4 +1,4 @@
-"""What all conversations of a gateway share: the record, the clock, ids, compiled schemas."""
+"""What all conversations of a gateway stand on: the record, the clock, ids, checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("mcp_envelope.gateway")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Common:
+class Ground:
     """Shared by everything behind the doors. ``instance`` names this run of the gateway."""
 
     ledger: Ledger

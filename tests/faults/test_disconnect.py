@@ -181,7 +181,6 @@ def test_never_reads(upstream: str, revision: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=False, reason="the newest stream of a session is kept without a bound")
 def test_kept_streams(tmp_path: Path) -> None:
     """What is kept for a legacy client that vanished is bounded, however much is said to it."""
 

@@ -204,7 +204,7 @@ def test_the_upstreams_word_on_versions_is_kept(modern: Stage) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS[:2])
 def test_a_version_that_never_was_is_refused(revision: str, tmp_path: Path) -> None:
-    """Before 2026-07-28 as -32600 with HTTP 400."""
+    """Before 2025-11-25 as -32602 (the error table), with HTTP 400."""
 
     async def work() -> None:
         async with rigged("http", "child", revision, tmp_path) as rig:
@@ -213,7 +213,7 @@ def test_a_version_that_never_was_is_refused(revision: str, tmp_path: Path) -> N
             assert said.http.status == 400
             error = said.message["error"]
             assert said.message["id"] == rig.count
-            assert error["code"] == -32600
+            assert error["code"] == -32602
             assert revision in error["data"]["supported"]
             assert ran(rig) == 0
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from . import spans
+from . import salvage, spans
 from .document import DEFAULT_LIMITS, Document, Limits, dump, parse
 from .errors import EnvelopeError, Problem
 
@@ -22,6 +22,7 @@ Id = str | int | float
 IdKey = tuple[bool, Id]
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_SHAPE: Final = "jsonrpc/envelope"
 _PROTOCOL: Final = "io.modelcontextprotocol/protocolVersion"
 
 
@@ -44,6 +45,14 @@ class FrameError(EnvelopeError):
         )
         self.id = id
         self.parsed = parsed
+
+    @property
+    def outline(self) -> str:
+        """What is wrong and at which line, in words that hold nothing of the message."""
+        rule = self.problems[0].rule if self.problems else _SHAPE
+        if rule == _SHAPE:
+            return self.message
+        return rule if self.line is None else f"{rule} at line {self.line}, column {self.column}"
 
 
 class Frame:
@@ -116,12 +125,14 @@ def read_frame(raw: bytes, *, limits: Limits = DEFAULT_LIMITS, size: int | None 
     try:
         document = parse(raw, limits=limits, size=size)
     except EnvelopeError as error:
-        raise FrameError(error, parsed=error.code == "TOO_LARGE") from None
+        too_large = error.code == "TOO_LARGE"
+        id = None if too_large else salvage.asked(raw)
+        raise FrameError(error, id=id, parsed=too_large) from None
     value = document.value
     flaw = _flaw(value)
     if flaw is not None:
         pointer, message, hint = flaw
-        problem = Problem(pointer, "jsonrpc/envelope", message, hint)
+        problem = Problem(pointer, _SHAPE, message, hint)
         why = EnvelopeError(message, problems=[problem], pointer=pointer, hint=hint)
         raise FrameError(why, id=_usable_id(value))
     return Frame(document, _shape(value))

@@ -240,8 +240,8 @@ class Assembly:
             return
         if frame.method == _INITIALIZED:
             self._ready = True
-        greeted = [each for each in self._members.values() if each.greeting is not None]
-        await asyncio.gather(*(member.tell(frame) for member in greeted))
+        met = [each for each in self._members.values() if each.link.is_made]
+        await asyncio.gather(*(member.tell(frame) for member in met))
 
     async def _cancel(self, frame: Frame) -> None:
         wanted = frame.params.get("requestId")

@@ -75,6 +75,7 @@ class Talk:
         self._tasks = Tasks()
         self._calls: dict[int, Call] = {}
         self._parked: dict[IdKey, Parked] = {}
+        self._listening = 0
         self._stages = self._make_stages()
 
     @property
@@ -84,8 +85,8 @@ class Talk:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no call is under way."""
-        return not self._calls
+        """Whether no call is under way, and nobody listens."""
+        return not self._calls and not self._listening
 
     # -- what the door calls ---------------------------------------------------------------
 
@@ -110,7 +111,7 @@ class Talk:
                 await self._pass_on(sent or frame, head, outlet)
             return
         call = self._call(frame, head, outlet)
-        call.sent, call.flaw = sent or frame, flaw
+        call.sent, call.flaw = sent or frame, flaw or self._clash(frame)
         self._calls[id(frame)] = call
         try:
             await exchange(call, self._stages)
@@ -128,7 +129,8 @@ class Talk:
         """What belongs to no message of the client's, and answers to calls that were parked."""
         self.used = self._ground.tick()
         reply = await self._link.listen(head)
-        return Resumed(reply, self._parked, self._noticed)
+        self._listening += 1
+        return Resumed(reply, self._parked, self._noticed, self._listened)
 
     def gone(self, frame: Frame) -> None:
         """The client does not read the answer to this message any more."""
@@ -198,6 +200,16 @@ class Talk:
             trace_id=trace_of(frame, head),
             task=asyncio.current_task(),
         )
+
+    def _clash(self, frame: Frame) -> EnvelopeError | None:
+        """Why a request cannot be told from one that is under way."""
+        if self._shared or self.relays or frame.id is None:
+            return None
+        key = id_key(frame.id)
+        if all(id_key(call.frame.id or 0) != key for call in self._calls.values()):
+            return None
+        why = "a request with this id is under way"
+        return EnvelopeError(why, pointer="/id", hint="give each request an id of its own")
 
     def _revision(self, frame: Frame, head: Mapping[str, str]) -> str:
         return frame.revision or head.get("mcp-protocol-version") or self.agreed
@@ -304,6 +316,10 @@ class Talk:
             return ("result", "_meta", LABEL), label_of(result, frame.meta, facts)
         self._tasks.accept(frame, facts)
         return None
+
+    def _listened(self) -> None:
+        self._listening -= 1
+        self.used = self._ground.tick()
 
     def _noticed(self, item: Item) -> Item:
         frame = item.frame

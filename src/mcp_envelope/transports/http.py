@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapp
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from mcp_envelope.core.document import dump
 from mcp_envelope.core.door import STATELESS, Answer, Conversation, Desk, RefusedError
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, read_frame
@@ -92,7 +91,8 @@ class HttpDoor:
         head = _head_of(scope)
         refusal = self._gate().refusal(head)
         if refusal is not None:
-            await send_answer(send, _error(-32600, refusal, status=403))
+            why = EnvelopeError(refusal, code="FORBIDDEN")
+            await send_answer(send, await self._refuse(why, None, head, 403))
             return
         serve = {"POST": self._post, "GET": self._get, "DELETE": self._delete}.get(method)
         stateless = head.get("mcp-protocol-version", "") >= STATELESS
@@ -121,7 +121,8 @@ class HttpDoor:
             await self._too_large(send)
             return
         if not head.get("content-type", "").lower().startswith("application/json"):
-            await send_answer(send, _error(-32600, "content-type must be application/json", 415))
+            why = EnvelopeError("content-type must be application/json")
+            await send_answer(send, await self._refuse(why, None, head, 415))
             return
         try:
             frame = read_frame(body, limits=self._limits, size=self._limits.request)
@@ -132,8 +133,8 @@ class HttpDoor:
         conversation = await self._desk.converse(frame, head, door=DOOR, peer=PEER)
         accept = head.get("accept", "*/*")
         if not conversation.relays and not _accepts_both(accept):
-            message = "accept must allow application/json and text/event-stream"
-            await send_answer(send, _error(-32600, message, 406, frame))
+            why = EnvelopeError("accept must allow application/json and text/event-stream")
+            await send_answer(send, await self._refuse(why, frame, head, 406))
             return
         extra = {}
         if conversation.session is not None and frame.method == "initialize":
@@ -184,11 +185,17 @@ class HttpDoor:
         answer = await self._desk.malformed(FrameError(why), most, door=DOOR, peer=PEER)
         await send_answer(send, Answer(raw=answer.raw, status=413, headers={"connection": "close"}))
 
+    async def _refuse(
+        self, why: EnvelopeError, frame: Frame | None, head: Mapping[str, str], status: int
+    ) -> Answer:
+        return await self._desk.refuse(why, frame, head, door=DOOR, peer=PEER, status=status)
+
     # -- streams and sessions ------------------------------------------------------------------
 
     async def _get(self, head: Mapping[str, str], receive: Receive, send: Send) -> None:
         if "text/event-stream" not in head.get("accept", ""):
-            await send_answer(send, _error(-32600, "accept must allow text/event-stream", 406))
+            why = EnvelopeError("accept must allow text/event-stream")
+            await send_answer(send, await self._refuse(why, None, head, 406))
             return
         conversation = await self._desk.converse(None, head, door=DOOR, peer=PEER)
         streams = self._streams.get(conversation)
@@ -298,9 +305,3 @@ def _accepts_both(accept: str) -> bool:
         return True
     json = "application/json" in accept or "application/*" in accept
     return json and ("text/event-stream" in accept or "text/*" in accept)
-
-
-def _error(code: int, message: str, status: int, frame: Frame | None = None) -> Answer:
-    id = frame.id if frame is not None and frame.shape == "request" else None
-    error = {"code": code, "message": message}
-    return Answer(raw=dump({"jsonrpc": "2.0", "id": id, "error": error}), status=status)

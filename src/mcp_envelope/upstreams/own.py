@@ -234,7 +234,7 @@ class OwnLink:
         key = key_of(flaw.id)
         call = self._calls.get(key) if key is not None else None
         if call is None:
-            what = f"a line of its output is no message ({flaw.why.message})"
+            what = f"a line of its output is no message ({flaw.why.outline})"
             self._nursery.oddities.note(what, flaw.excerpt)
         else:  # what stands in an answer is not ours to tell
             self._nursery.oddities.note("an answer is unreadable")

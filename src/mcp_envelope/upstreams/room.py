@@ -111,7 +111,7 @@ class Room:
     def _misheard(self, flaw: Flaw) -> None:
         call = self._call(flaw.id)
         if call is None:
-            what = f"a line of its output is no message ({flaw.why.message})"
+            what = f"a line of its output is no message ({flaw.why.outline})"
             self._house.oddities.note(what, flaw.excerpt)
         else:  # what stands in an answer is not ours to tell
             self._house.oddities.note("an answer is unreadable")

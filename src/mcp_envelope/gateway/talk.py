@@ -12,7 +12,6 @@ from mcp_envelope.core.door import LEGACY, STATELESS, Answer, Outlet
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, IdKey, id_key
 from mcp_envelope.core.hops import hello
-from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.link import Item, Link, Reply
 from mcp_envelope.pipeline.answers import MissingMetaError, failure
 from mcp_envelope.pipeline.call import Answered, Call, Stages
@@ -21,6 +20,7 @@ from mcp_envelope.pipeline.exchange import exchange
 from mcp_envelope.pipeline.record import LABEL
 
 from .ground import Ground, log
+from .kinds import kind_of
 from .label import OFF, advertised, is_gateway, label_of, wanted_mode
 from .lookup import LIST, Lookup, tool_of
 from .malformed import call_without_id, record_malformed
@@ -33,6 +33,7 @@ _REQUIRED: Final = ("protocolVersion", "clientCapabilities")
 _HANDSHAKES: Final = ("initialize", "server/discover")
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 _CANCELLED: Final = "notifications/cancelled"
+#: Names up to so many characters are worth remembering the kinds of.
 #: How long an upstream may still answer what the client has cancelled.
 _GRACE: Final = 2.0
 
@@ -226,7 +227,7 @@ class Talk:
     def _authorize(self, call: Call) -> str | None:
         """Say what the call is about; who may call what is decided by a later policy."""
         if call.is_recorded:
-            call.kind = _kind_of(call)
+            call.kind = kind_of(call)
         if call.flaw is not None:
             raise call.flaw
         if self._door == "http" and call.revision >= STATELESS:
@@ -327,19 +328,6 @@ class Talk:
             return await parked.arrival()
         finally:
             self._parked.pop(key, None)
-
-
-def _kind_of(call: Call) -> Kind:
-    """What a call is about; the short form where its name cannot stand in a kind."""
-    frame = call.frame
-    try:
-        return Kind.of_payload(frame.value)
-    except EnvelopeError as error:
-        named = frame.document.at(error.pointer or "")
-        if named is None or not isinstance(named.value, str) or not named.value:
-            raise
-        call.warn(f"the name is left out of the kind: {error.problems[0].rule}")
-        return Kind("request", frame.method)
 
 
 def _check_identity(frame: Frame) -> None:

@@ -71,8 +71,8 @@ class Record:
         call = self._call
         frame, tool, kind = call.frame, call.tool, call.kind
         if call.input is None:
-            arguments = frame.document.at("/params/arguments") if call.is_recorded else None
-            call.input = body_of(arguments)
+            has_some = call.is_recorded and "arguments" in frame.params
+            call.input = body_of(frame.document["params"]["arguments"] if has_some else None)
         return Facts(
             event=event,
             time=self._stages.now(),

@@ -19,10 +19,7 @@ from .http_answers import (
     Gate,
     HttpOutlet,
     Send,
-<<<<<<< HEAD
     begin_stream,
-=======
->>>>>>> fire
     send_answer,
     send_body,
     send_stream,

@@ -112,7 +112,9 @@ class KeptOutlet(HttpOutlet):
         self._stream = streams.open()
 
     async def begin(self, reply: Reply) -> None:
-        """The upstream has the request: the stream begins."""
+        """The upstream has the request: the stream begins, if it had not on an earlier try."""
+        if self._streaming:
+            return
         await self._begin_stream(200, {})
         await self._write(self._stream.add(None))
 

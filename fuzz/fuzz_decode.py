@@ -88,12 +88,19 @@ ROUND_TRIPS = "--round-trips" in sys.argv
 
 
 def seeds(folder: Path) -> None:
-    """Copy all vectors to one folder."""
+    """Copy all vectors to one folder, and what they become in every dialect."""
     for at, path in enumerate(sorted(VECTORS.rglob("*.json"))):
         text = path.read_bytes()
         if len(text) < 20_000:
             (folder / f"{at:03}.json").write_bytes(text)
             (folder / f"{at:03}.compact").write_bytes(json.dumps(json.loads(text)).encode())
+        for number, dialect in enumerate(DIALECTS):
+            try:
+                converted = convert(text, dialect).data
+            except EnvelopeError:
+                continue
+            if len(converted) < 20_000:
+                (folder / f"{at:03}.to.{number}").write_bytes(converted)
 
 
 def main() -> None:

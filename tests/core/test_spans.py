@@ -73,6 +73,8 @@ def test_the_parts_of_a_document_are_documents_of_their_own_bytes(raw: bytes) ->
         again = parse(part.raw)
         assert again.value == part.value
         assert part.raw in raw
+    for name, part in document.members().items():
+        assert document[name].raw == part.raw
 
 
 @pytest.mark.parametrize(

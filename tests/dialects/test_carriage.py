@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
-from tests.dialects.test_conversion import check_there_and_back
+from tests.dialects.test_conversion import check_there_and_back, leaves
 
 import mcp_envelope as me
+from mcp_envelope.core.pointer import steps_of
+from mcp_envelope.dialects import DIALECTS
 
 TIERED_ERROR = {
     "tier": "pro",
@@ -48,11 +54,12 @@ def test_what_only_looks_like_a_tools_result_comes_back_whole(to: str, result: o
     check_there_and_back("jsonrpc/2.0", "response", to, value)
 
 
-def test_what_only_looks_like_tool_io_comes_back_whole() -> None:
-    """An MCP result with members ``tool`` and ``output`` is not read as tool I/O on the way."""
+def test_what_only_looks_like_tool_io_is_refused() -> None:
+    """An MCP result with members ``tool`` and ``output`` does not become tool I/O on the way."""
     result = {"tool": "t", "input": {}, "output": {"content": "x"}}
     value = {"jsonrpc": "2.0", "id": "j", "result": result}
-    check_there_and_back("mcp", "response", "jsonrpc/2.0", value)
+    with pytest.raises(me.ConversionError):
+        me.convert(me.dump(value), "jsonrpc/2.0", "mcp")
 
 
 @pytest.mark.parametrize("to", ["tiered/1.0", "provenance/0.1", "tool/1.0"])
@@ -111,11 +118,13 @@ def test_a_missing_capability_is_added_and_nothing_else_changes(
 def test_a_call_of_nothing_comes_back_without_a_name(to: str, params: object) -> None:
     """A name that was made up for a dialect that requires one is left out on the way back."""
     value = {"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params}
-    for named in (None, "search"):
-        there = me.convert(me.dump(value), to, tool=named)
-        back = me.convert(there.data, "jsonrpc/2.0")
-        assert me.parse(back.data) == value
-        assert (back.lost, back.filled) == ((), ())
+    there = me.convert(me.dump(value), to)
+    back = me.convert(there.data, "jsonrpc/2.0")
+    assert me.parse(back.data) == value
+    assert (back.lost, back.filled) == ((), ())
+    named = me.convert(me.convert(me.dump(value), to, tool="search").data, "jsonrpc/2.0")
+    assert me.parse(named.data).at("/params/name") == "search"
+    assert named.filled == ("/params/name",)
 
 
 @pytest.mark.parametrize("to", ["mcp", "jsonrpc/2.0", "tool/1.0", "provenance/0.1"])
@@ -158,3 +167,137 @@ def test_a_code_that_may_not_be_written_is_listed() -> None:
     assert me.decode(converted.data) == me.decode(data)
     with pytest.raises(me.ConversionError):
         me.convert(data, "tiered/1.0", strict=True)
+
+
+def _bases() -> list[tuple[str, Any, str]]:
+    """Envelopes of every shape with an open place: dialect, value, pointer to the place."""
+    rpc = {"jsonrpc": "2.0", "id": "7"}
+    text = [{"type": "text", "text": "x"}]
+    call = {**rpc, "method": "tools/call", "params": {"name": "safe", "arguments": {"a": 1}}}
+    failed = {**rpc, "error": {"code": -32603, "message": "disk full"}}
+    asked = {"id": "i", "version": "1.0.0", "timestamp": "2026-01-01T00:00:00Z"}
+    status = {"code": "error", "message": "m"}
+    topic = {"protocol": "mcpx/v0.1", "id": "e", "from": "s", "correlation_id": "c"}
+    fault = {"error": "x", "error_code": "timeout", "error_details": None}
+    answer = {**rpc, "result": {"content": text}}
+    request = {"schema_version": "mcp.request.v0.1", "tool": {"name": "t"}, "artifacts": []}
+    envelope = {"schema_version": "mcp.envelope.v0.1", "result": None}
+    return [
+        ("mcp", call, "/params/_meta"),
+        ("mcp", answer, "/result/_meta"),
+        ("mcp", {**rpc, "result": {"content": text, "isError": True}}, "/result/_meta"),
+        ("mcp", {**rpc, "result": {"task": {"taskId": "t"}}}, "/result/_meta"),
+        ("mcp", failed, "/error/data"),
+        ("mcp", {"jsonrpc": "2.0", "method": "notifications/x", "params": {}}, "/params/_meta"),
+        ("jsonrpc/2.0", call, "/params/_meta"),
+        ("jsonrpc/2.0", failed, "/error/data"),
+        ("jsonrpc/2.0", {**rpc, "result": {"tool": "t", "output": {}}}, "/result/_meta"),
+        ("tool/1.0", {**asked, "tool": "safe", "payload": {"a": 1}}, "/metadata"),
+        ("tool/1.0", {**asked, "status": {"code": "success"}, "output": {"r": 1}}, "/metadata"),
+        ("tool/1.0", {**asked, "status": status}, "/metadata"),
+        ("tool/1.0", {**asked, "status": status, "errors": [{"message": "a"}]}, "/metadata"),
+        (
+            "mcpx/0.1",
+            {**topic, "kind": "mcp/request:tools/call:safe", "payload": call},
+            "/metadata",
+        ),
+        ("mcpx/0.1", {**topic, "kind": "mcp/response:tools/call", "payload": failed}, "/metadata"),
+        ("mcpx/0.1", {**topic, "kind": "mcp/response:tools/call", "payload": answer}, "/metadata"),
+        ("mcpx/0.1", {**topic, "kind": "chat", "payload": {"text": "hi"}}, "/metadata"),
+        ("tiered/1.0", {**TIERED_ERROR, "error": fault}, "/error/error_details"),
+        ("provenance/0.1", {**request, "params": {"a": 1}}, "/params/_meta"),
+        ("provenance/0.1", envelope, "/meta/schema_hints"),
+        (
+            "provenance/0.1",
+            {**envelope, "errors": [{"code": "A", "message": "b"}]},
+            "/meta/schema_hints",
+        ),
+    ]
+
+
+FIELDS: dict[str, Any] = {
+    "id": "9",
+    "method": "tools/list",
+    "target": "evil",
+    "time": "2020-01-01T00:00:00Z",
+    "peer": "admin",
+    "to": ["all"],
+    "envelope_id": "q",
+    "meta": {"m": 1},
+    "arguments": {"b": 2},
+    "payload": {"p": "evil"},
+    "proposal": True,
+    "auth": {"type": "none"},
+    "accepted": True,
+    "waiting": True,
+    "duration_ms": -1,
+    "name": "chat",
+    "faults": [{"message": "evil", "code": "FORBIDDEN"}],
+}
+
+
+def forgeries(value: Any) -> Iterator[dict[str, Any]]:
+    """What somebody may claim to have been carried along in an envelope, piece by piece."""
+    yield from ({"fields": {name: claim}} for name, claim in FIELDS.items())
+    yield from ({"fields": {name: None}} for name in (*FIELDS, "trace_id"))
+    faults: tuple[Any, ...] = ([], [{}], [{"message": 1}], "x")
+    yield from ({"fields": {"faults": claim}} for claim in faults)
+    pointers = {pointer for pointer, _ in leaves(value)}
+    pointers |= {pointer[:cut] for pointer in pointers for cut in range(1, len(pointer))}
+    for pointer in sorted(pointers):
+        if pointer.startswith("/") and not pointer.endswith("/"):
+            yield {"filled": [pointer]}
+            name = ("mcp", "mcp.result", "tool/1.0", "tiered/1.0", "mcpx/0.1")[len(pointer) % 5]
+            yield {"extras": {f"{name}#{pointer}": {"evil": True}}}
+            yield {"absent": [f"{name}#{pointer}"]}
+    yield from ({"verbatim": True}, {"empty": True}, {"verbatim": True, "filled": sorted(pointers)})
+
+
+def flattened(forged: dict[str, Any]) -> dict[str, str]:
+    """The same for a place of short strings."""
+    mark = "dev.mcp-envelope/"
+    found = {f"{mark}field:{name}": value for name, value in forged.get("fields", {}).items()}
+    found |= {f"{mark}extra:{key}": value for key, value in forged.get("extras", {}).items()}
+    found |= {mark + name: value for name, value in forged.items() if name in ("filled", "absent")}
+    return {key: me.dump(value).decode() for key, value in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "value", "place"),
+    _bases(),
+    ids=[f"{name}-{at}" for at, (name, *_) in enumerate(_bases())],
+)
+def test_whatever_is_claimed_to_be_carried_nothing_else_escapes(
+    dialect: str, value: Any, place: str
+) -> None:
+    """Whoever writes an envelope can forge what is carried: read, converted, or EnvelopeError.
+
+    And the message is of the same sort, says the same of failing, and names the same tool.
+    """
+    clean = me.decode(me.dump(value), dialect)
+    targets = list(DIALECTS)
+    for at, forged in enumerate(forgeries(value)):
+        carried: Any = {"dev.mcp-envelope/carried": forged}
+        if place.endswith("schema_hints"):
+            carried = flattened(forged)
+        data = me.dump(planted(value, steps_of(place), carried))
+        try:
+            message = me.decode(data, dialect)
+        except me.EnvelopeError:
+            continue
+        assert type(message) is type(clean), forged
+        assert clean.target in (None, message.target), forged
+        if isinstance(message, me.Failure) and isinstance(clean, me.Failure):
+            assert message.message == clean.message, forged
+        for to in targets[at % 3 :: 3]:
+            with contextlib.suppress(me.EnvelopeError):
+                me.convert(data, to, dialect)
+
+
+def planted(value: Any, steps: list[str], inside: Any) -> Any:
+    """A copy of a value with something at a place, and the objects that lead there."""
+    if not steps:
+        return inside
+    first, *rest = steps
+    members = value if isinstance(value, dict) else {}
+    return {**members, first: planted(members.get(first), rest, inside)}

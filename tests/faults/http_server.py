@@ -1,6 +1,7 @@
 """A Streamable HTTP server: sessions if ``sessions`` is an argument, each answer on its stream.
 
-It prints its port. The variable PORT names one to take. ``die`` resets all its connections instead of ending itself.
+It prints its port; the variable PORT names one to take. ``die`` resets all its connections
+instead of ending itself.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import random
 import sys
 import uuid
 
-from tests.faults.script import MODERN, Message, last, nonce_of, note, plain, spoken
+from tests.faults.script import Message, last, nonce_of, note, plain, spoken
 
 _CONNECTIONS: set[Connection] = set()
 _CHANCE = random.Random(7)
@@ -143,7 +144,8 @@ class Connection(asyncio.Protocol):
             self.begin()
             self.chunk(b"id: 1\r\ndata:\r\n\r\n" if "primed" in sys.argv else b": hello\r\n\r\n")
             if name in ("hang", "slow"):
-                await asyncio.sleep(message["params"]["arguments"].get("ms", 3_600_000) / 1000)
+                wait = message["params"]["arguments"].get("ms", 0) / 1000
+                await asyncio.sleep(wait if name == "slow" else 3_600)
                 self.event(last(message))
             else:
                 for said in spoken(message):
@@ -170,6 +172,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    assert MODERN
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(main())

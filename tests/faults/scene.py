@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 STDIO = (sys.executable, "-m", "tests.faults.stdio_server")
 _URL = re.compile(rb"MCP on http://127\.0\.0\.1:(\d+)/mcp")
 Entry = dict[str, Any]
+PIPE = asyncio.subprocess.PIPE
 
 
-def run(work: Coroutine[Any, Any, None], seconds: float = 60.0) -> None:
+def run(work: Coroutine[Any, Any, None], seconds: float = 25.0) -> None:
     """Run a test's coroutine, for so long at most."""
 
     async def bounded() -> None:
@@ -36,6 +37,14 @@ def run(work: Coroutine[Any, Any, None], seconds: float = 60.0) -> None:
             await asyncio.sleep(0)
 
     asyncio.run(bounded())
+
+
+async def until(holds: Callable[[], bool], within: float = 5.0) -> None:
+    """Wait until something holds that no event of ours tells of."""
+    late = time.monotonic() + within
+    while not holds():
+        assert time.monotonic() < late, "that never came to hold"
+        await asyncio.sleep(0.01)
 
 
 class Scene:
@@ -68,13 +77,13 @@ class Scene:
             *(sys.executable, "-m", "tests.faults.http_server", *words),
             cwd=ROOT,
             env=self.environment(PORT=str(port)),
-            stdout=asyncio.subprocess.PIPE,
+            stdout=PIPE,
         )
         self._upstreams.append(self.upstream)
         assert self.upstream.stdout is not None
         return f"http://127.0.0.1:{int(await self.upstream.stdout.readline())}/mcp"
 
-    async def start(self, *words: str, http: bool = True, **pipes: int) -> None:
+    async def start(self, *words: str, http: bool = True, stdout: int = PIPE) -> None:
         """Start the gateway, and wait until it is there."""
         door = ["--http", "127.0.0.1:0"] if http else ["--stdio"]
         self._gateway = await asyncio.create_subprocess_exec(
@@ -82,12 +91,9 @@ class Scene:
             *("--ledger", f"jsonl:{self.ledger}", *words),
             cwd=ROOT,
             env=self.environment(),
-            **{
-                "stdin": asyncio.subprocess.PIPE,
-                "stdout": asyncio.subprocess.PIPE,
-                "stderr": asyncio.subprocess.PIPE,
-                **pipes,
-            },
+            stdin=PIPE,
+            stdout=stdout,
+            stderr=PIPE,
             limit=1 << 26,
         )
         self.log.clear()
@@ -141,7 +147,18 @@ class Scene:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    # -- what is seen afterwards --
+    # -- what is seen from outside --
+
+    @property
+    def memory(self) -> float:
+        """The resident memory of the gateway in MB."""
+        pages = int(Path(f"/proc/{self.gateway.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    @property
+    def descriptors(self) -> int:
+        """How many files the gateway has open."""
+        return len(list(Path(f"/proc/{self.gateway.pid}/fd").iterdir()))
 
     def notes(self, kind: str) -> list[str]:
         """What the servers noted of one kind."""

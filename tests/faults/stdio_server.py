@@ -1,7 +1,7 @@
 """A server on standard input and output that interleaves what it says to calls side by side.
 
-With ``grandchild`` as argument it starts a process of its own; with ``deaf`` it ends neither at the end of
-its input nor on SIGTERM; with ``ahead`` it starts to answer only what it read at once.
+With ``grandchild`` as argument it starts a process of its own; with ``deaf`` it ends neither at
+the end of its input nor on SIGTERM.
 """
 
 from __future__ import annotations

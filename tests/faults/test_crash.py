@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.clients import Http, Message, Pipe, Speech
-from tests.faults.scene import STDIO, Scene, run, scene
+from tests.faults.scene import STDIO, Scene, run, scene, until
 
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
@@ -67,8 +67,7 @@ def test_child_is_killed(revision: str, tmp_path: Path) -> None:
                 for i in range(6)
             ]
             for _ in range(3):
-                while len(ends) < 20:
-                    await asyncio.sleep(0.01)
+                await until(lambda: len(ends) >= 20, 20)
                 for pid in here.alive()[:2]:
                     os.kill(pid, signal.SIGKILL)
                 await asyncio.sleep(0.3)
@@ -112,7 +111,7 @@ def test_session_survives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 def test_connections_are_reset(revision: str, tmp_path: Path) -> None:
-    """An HTTP upstream that resets its connections costs what was on them, and nothing is redone."""
+    """An HTTP upstream that resets its connections costs what was on them, and is not redone."""
 
     async def work() -> None:
         async with scene(tmp_path) as here:
@@ -124,8 +123,7 @@ def test_connections_are_reset(revision: str, tmp_path: Path) -> None:
             ]
             http, speech = Http(here.port), Speech(revision, logs=False)
             for i in range(3):
-                while len(ends) < 20:
-                    await asyncio.sleep(0.01)
+                await until(lambda: len(ends) >= 20, 20)
                 nonce = f"die.{i}"
                 response = await speech.post(http, speech.call(1, "die", nonce=nonce))
                 ends[nonce] = outcome_of(response.messages[-1])

@@ -199,7 +199,7 @@ def test_order(tmp_path: Path) -> None:
             pipe.send(speech.call(1, "slow", nonce="a", ms=1000))
             await here.noted("got", 1)
             pipe.send(speech.call(2, "echo", nonce="b", k=SAID))
-            told = []
+            told: list[Message] = []
             while not told or "id" not in told[-1]:
                 message = await pipe.read()
                 assert message is not None

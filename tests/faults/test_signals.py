@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 from collections import Counter
 from hashlib import sha256
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.clients import Http, Pipe, Speech
-from tests.faults.scene import STDIO, Scene, run, scene
+from tests.faults.scene import STDIO, Scene, run, scene, until
 
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
@@ -107,6 +108,69 @@ def test_stdio_door(behind: str, number: signal.Signals, tmp_path: Path) -> None
             codes = Counter(m["error"]["data"]["code"] if "error" in m else "ok" for m in said)
             print(codes)
             assert here.account() == codes
+            await here.none_alive()
+
+    run(work())
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+@pytest.mark.parametrize("behind", ["stdio", "http"])
+def test_clients_in_the_way(behind: str, revision: str, tmp_path: Path) -> None:
+    """Clients that listen, that are in the middle of a body or that never read hold up nothing."""
+
+    async def work() -> None:
+        async with scene(tmp_path) as here:
+            await start(here, behind)
+            http, speech = Http(here.port), Speech(revision, logs=False)
+            await speech.open(http)
+            await speech.post(http, speech.call(1, "slow", nonce="1"))
+            flood = speech.call(1, "flood", nonce="n" * 500, k=8_000)
+            for _ in range(3):
+                other, text = Http(here.port), json.dumps(flood).encode()
+                head = {**speech.head(flood), "Content-Type": "application/json"}
+                await other.send("POST", {**head, "Content-Length": str(len(text))})
+                assert other.writer is not None
+                other.writer.write(text[:50])
+                deaf = Http(here.port)
+                await deaf.send("POST", speech.head(flood), text)
+                assert deaf.writer is not None
+                deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
+                if revision == LEGACY:
+                    session = {"Mcp-Session-Id": speech.session} if speech.session else {}
+                    listener = Http(here.port)
+                    await listener.send(
+                        "GET", {**session, "Accept": "text/event-stream", "Host": "127.0.0.1"}
+                    )
+                    assert (await listener.begun()).status == 200
+                flood["id"] += 1
+            await here.noted("got", 4)
+            assert await here.stop() == 0
+            assert here.account().total() == 4
+            await here.none_alive()
+
+    run(work())
+
+
+@pytest.mark.parametrize("behind", ["stdio", "http"])
+def test_frozen(behind: str, tmp_path: Path) -> None:
+    """An upstream that does nothing at all any more is no reason to stay."""
+
+    async def work() -> None:
+        async with scene(tmp_path) as here:
+            await start(here, behind)
+            speech = Speech(LEGACY, logs=False)
+            https = [Http(here.port) for _ in range(10)]
+            await speech.open(https[0])
+            await speech.post(https[0], speech.call(1, "slow", nonce="0"))
+            frozen = here.alive() if behind == "stdio" else [here.upstream.pid]  # type: ignore[union-attr]
+            for pid in frozen:
+                os.kill(pid, signal.SIGSTOP)
+            for id, http in enumerate(https):
+                call = speech.call(id, "slow", nonce=str(id))
+                await http.send("POST", speech.head(call), json.dumps(call).encode())
+            await until(lambda: sum(e["event"] == "admitted" for e in here.entries()) == 11)
+            assert await here.stop() == 0
+            assert here.account() == {"ok": 1, "OUTCOME_UNKNOWN": 10}
             await here.none_alive()
 
     run(work())

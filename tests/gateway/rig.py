@@ -213,7 +213,7 @@ class Rig:
         return said
 
 
-RULES = Rules(concurrency=1, retries=0)
+RULES = Rules(concurrency=1, retries=0, unknown_tools="refuse")
 TOOL_RULES = {
     "brief": replace(RULES, timeout=0.1, concurrency=0),
     "promising": replace(RULES, output="strict", concurrency=0),
@@ -228,9 +228,13 @@ async def rigged(
     folder: Path,
     *,
     hands: bool = True,
+    twin: bool = False,
     **given: Any,
 ) -> AsyncIterator[Rig]:
-    """A rig. ``given`` is for the upstream's settings, but for what begins with ``max_``."""
+    """A rig. ``given`` is for the upstream's settings, but for what begins with ``max_``.
+
+    A ``twin`` of the upstream makes the names of tools begin with ``puppet__``.
+    """
     log = folder / "heard"
     log.unlink(missing_ok=True)
     book = Book()
@@ -246,7 +250,9 @@ async def rigged(
             where = {"url": f"http://127.0.0.1:{end.port}/mcp"}
         one = UpstreamSettings(name="puppet", **(where | {"rules": RULES, "grace": 0.5} | given))
         settings = Settings(
-            upstreams=(one,), http=HttpSettings() if door == "http" else None, **limits
+            upstreams=(one, replace(one, name="twin")) if twin else (one,),
+            http=HttpSettings() if door == "http" else None,
+            **limits,
         )
         gateway = await stack.enter_async_context(Gateway.open(settings))
         rig = Rig(door, upstream, revision, gateway, book, log, end)

@@ -13,10 +13,45 @@ from typing import Any
 
 import pytest
 from tests.gateway.rig import REVISIONS, STATELESS, Rig, Said, plan, rigged
-from tests.gateway.verdicts import Stage, check_error, check_lines, ran, until_run
+from tests.gateway.verdicts import Stage, check_error, check_lines, check_tool_error, ran, until_run
 
 DOORS = ("http", "stdio")
 EXITS = (sys.executable, "-I", "-S", "-c", "raise SystemExit(1)")
+
+
+def test_a_call_without_an_id_reaches_none_of_several(tmp_path: Path) -> None:
+    """Notifications go to all servers behind one door, and this is none."""
+
+    async def work() -> None:
+        async with rigged("stdio", "child", "2025-11-25", tmp_path, twin=True) as rig:
+            start = len(rig.book.lines)
+            message = rig.call("puppet__free")
+            del message["id"]
+            said = await rig.send(json.dumps(message).encode())
+            check_error(rig, said, "INVALID_ENVELOPE", -32600, id=None)
+            check_lines(rig, start, ("malformed", "INVALID_ENVELOPE"))
+            await rig.ask(rig.call("puppet__free"))
+            assert ran(rig) == 1
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("door", DOORS)
+def test_errors_of_one_of_several_are_in_the_words_of_the_clients_revision(
+    door: str, revision: str, tmp_path: Path
+) -> None:
+    """Which no single message says on pipes: it is what was agreed."""
+
+    async def work() -> None:
+        async with rigged(door, "child", revision, tmp_path, twin=True) as rig:
+            said = await rig.ask(rig.call("puppet__picky", {"text": 7}))
+            if revision == "2025-06-18":
+                check_error(rig, said, "INVALID_TOOL_INPUT", -32602)
+            else:
+                check_tool_error(rig, said, "/params/arguments/text")
+
+    asyncio.run(work())
 
 
 def closed_port() -> int:
@@ -136,7 +171,7 @@ def test_headers_that_agree_are_let_in(modern: Stage) -> None:
 
 
 def test_a_request_of_the_stateless_revision_names_it_in_its_body(modern: Stage) -> None:
-    """-32602 and HTTP 400 without it (contract): no header alone makes a request of it."""
+    """-32602 and HTTP 400 without it: said by the upstream where it speaks HTTP, else by us."""
 
     async def work(rig: Rig) -> None:
         before = ran(rig)
@@ -147,7 +182,7 @@ def test_a_request_of_the_stateless_revision_names_it_in_its_body(modern: Stage)
             assert said.http is not None
             assert said.http.status == 400
             assert said.message["error"]["code"] in (-32602, -32020)
-        assert ran(rig) == before
+        assert rig.upstream == "http" or ran(rig) == before
 
     modern.play(work)
 
@@ -169,7 +204,7 @@ def test_the_upstreams_word_on_versions_is_kept(modern: Stage) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS[:2])
 def test_a_version_that_never_was_is_refused(revision: str, tmp_path: Path) -> None:
-    """Before 2026-07-28 as -32600 with HTTP 400."""
+    """Before 2025-11-25 as -32602 (the error table), with HTTP 400."""
 
     async def work() -> None:
         async with rigged("http", "child", revision, tmp_path) as rig:
@@ -178,7 +213,7 @@ def test_a_version_that_never_was_is_refused(revision: str, tmp_path: Path) -> N
             assert said.http.status == 400
             error = said.message["error"]
             assert said.message["id"] == rig.count
-            assert error["code"] == -32600
+            assert error["code"] == -32602
             assert revision in error["data"]["supported"]
             assert ran(rig) == 0
 

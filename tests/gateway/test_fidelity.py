@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from tests.gateway.rig import REVISIONS, STATELESS, Rig, Said, answering, plan, rigged
 from tests.gateway.verdicts import Stage, until_run
-from tests.gateway.wire import endpoint
+from tests.gateway.wire import endpoint, post
 
 import mcp_envelope as me
 from mcp_envelope.core.mcp_headers import decode_value
@@ -141,6 +142,27 @@ def test_answers_that_are_no_final_results_are_not_touched(stage: Stage) -> None
             if said.raw != expected:
                 wrong[name] = (said.raw, expected)
         assert not wrong
+
+    stage.play(work)
+
+
+def test_it_does_not_matter_in_which_pieces_a_request_arrives(stage: Stage) -> None:
+    """A byte at a time, with characters torn apart; over HTTP in chunks of one byte."""
+
+    async def work(rig: Rig) -> None:
+        text = ODD.replace(b'"other"', '"größe 測試 \U0001f600"'.encode())
+        raw, message = written(rig, text, "vendor/pieces", {})
+        if rig.door == "http":
+            response = await post(rig.port, raw, rig.head(message), bytewise=True)
+            assert response.status in (200, 404)
+        else:
+            for number in range(len(raw)):
+                os.write(rig.sink, raw[number : number + 1])
+                await asyncio.sleep(0)
+            rig.write(b"\r")
+            await rig.read()
+        heard = rig.heard[-1]
+        assert heard.rstrip() == with_id(heard, raw, rig)
 
     stage.play(work)
 
@@ -345,6 +367,32 @@ def test_two_gateways_in_a_row_are_as_true_as_one(revision: str, tmp_path: Path)
                 await rig.send(raw, message)
                 heard = end.heard[-1][1]
                 assert heard == with_id(heard, raw, rig)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind[2] != OLDER[0]], ids="-".join)
+def test_one_of_several_is_as_true_as_the_only_one(
+    kind: tuple[str, str, str], tmp_path: Path
+) -> None:
+    """Of a call only the name of its tool is another one; of an answer only our label."""
+
+    async def work() -> None:
+        async with rigged(*kind, tmp_path, twin=True) as rig:
+            for name, text in RESULTS.items():
+                said = await rig.ask(rig.call("puppet__free", plan=answering(b'"result":' + text)))
+                had = b'"_meta":' in text.replace(b'\\"_meta', b"")
+                expected = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (rig.count, text)
+                assert unlabelled(said.raw, had_meta=had) == expected, name
+            for text in UNTOUCHED.values():
+                said = await rig.ask(rig.call("puppet__free", plan=plan(text)))
+                assert said.raw == text.replace(b"@ID@", str(rig.count).encode())
+            odd = ODD.replace(b'"free"', b'"puppet__free"')
+            raw, message = written(rig, odd, "tools/call", {"vendor/own": [None, ""]})
+            await rig.send(raw, message)
+            heard = [each for each in rig.heard if b'"vendor/own"' in each]
+            sent = raw.replace(b"puppet__", b"")
+            assert heard == [with_id(each, sent, rig) for each in heard[:1]]
 
     asyncio.run(work())
 

@@ -67,7 +67,7 @@ class Fake:
 
     def relay(self) -> None:
         """Not this way."""
-        return None
+        return
 
     async def send(self, frame: Frame, head: Mapping[str, str]) -> Heard:
         """Answer as the test wants."""

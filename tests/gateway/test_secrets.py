@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import subprocess
 import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.gateway import puppet
 from tests.gateway.rig import REVISIONS, STATELESS, Rig, answering, plan, rigged
 
 from mcp_envelope.core.errors import ConfigError
@@ -105,6 +108,33 @@ def test_the_record_holds_nothing_that_an_upstream_says(revision: str, tmp_path:
     asyncio.run(work())
 
 
+BROKEN = {
+    "no json": b'"result":{canary-text}',
+    "torn": b'"result":{"x":"canary-text',
+    "twice": b'"result":{"canary-key":1,"canary-key":2}',
+}
+
+
+@pytest.mark.parametrize("flaw", ["no json", "torn", "twice"])
+@pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
+@pytest.mark.parametrize("upstream", ["child", "http"])
+def test_what_stands_in_an_unreadable_answer_is_not_told(
+    upstream: str, revision: str, flaw: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A result is one, even if it cannot be read."""
+    caplog.set_level(logging.DEBUG)
+
+    async def work() -> None:
+        async with rigged("http", upstream, revision, tmp_path) as rig:
+            how = "json" if upstream == "child" else "crooked"
+            said = await rig.ask(rig.call(plan=answering(BROKEN[flaw], how=how)))
+            assert said.message["error"]["code"] == 5021
+            assert CANARY not in b"\n".join(rig.book.lines).decode()
+
+    asyncio.run(work())
+    assert CANARY not in caplog.text
+
+
 @pytest.mark.parametrize("door", ["http", "stdio"])
 @pytest.mark.parametrize("how", ["500", "503", "401", "302"])
 def test_what_an_upstream_says_beside_its_status_is_not_logged(
@@ -187,3 +217,39 @@ def test_the_words_of_a_command_are_not_told(
     asyncio.run(work())
     assert CANARY not in caplog.text
     assert CANARY not in "".join(capfd.readouterr())
+
+
+def test_a_running_gateway_tells_nothing_at_level_debug(tmp_path: Path) -> None:
+    """A process of its own: what it writes to standard error, and its record's file."""
+    ledger, log = tmp_path / "record.jsonl", tmp_path / "heard"
+    server = (sys.executable, "-I", "-S", puppet.__file__, str(log), "--token=canary-word")
+    command = ("-m", "mcp_envelope", "run", "--ledger", f"jsonl:{ledger}", "--", *server)
+    text = answering(b'"result":{"content":[{"type":"text","text":"canary-result"}]}')
+    params = {"name": "free", "arguments": {"password": "canary-argument"}}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}}
+    says: list[tuple[str, dict[str, Any]]] = [
+        ("initialize", hello),
+        ("tools/call", params | {"plan": text}),
+        ("tools/call", params | {"name": "picky"}),
+        ("tools/call", params | {"plan": answering(b'"result":{canary-broken}')}),
+        ("tools/call", params | {"plan": plan(then="die")}),
+    ]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": given})
+        for number, (method, given) in enumerate(says)
+    ]
+    ran = subprocess.run(
+        (sys.executable, *command),
+        input="\n".join([*lines, '{"canary-bytes']).encode(),
+        capture_output=True,
+        env=os.environ | {"MCP_ENVELOPE_LOG_LEVEL": "debug", "TOKEN": "canary-env"},
+        timeout=30,
+        check=False,
+    )
+    assert ran.returncode == 0
+    assert ran.stdout.count(b"\n") == len(lines) + 1
+    assert b"an answer is unreadable" in ran.stderr
+    assert b"canary-argument" in log.read_bytes()
+    assert CANARY.encode() not in ran.stderr
+    assert b"settled" in ledger.read_bytes()
+    assert CANARY.encode() not in ledger.read_bytes()

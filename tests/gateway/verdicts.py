@@ -92,6 +92,12 @@ async def until_run(rig: Rig, count: int) -> None:
         await asyncio.sleep(0.002)
 
 
+async def until_heard(rig: Rig, text: bytes) -> None:
+    """Wait until the upstream has read something."""
+    while not any(text in raw for raw in rig.heard):  # noqa: ASYNC110 - likewise
+        await asyncio.sleep(0.002)
+
+
 def ran(rig: Rig) -> int:
     """How many tool calls have reached the upstream."""
     return sum(json.loads(raw).get("method") == "tools/call" for raw in rig.heard)

@@ -7,9 +7,10 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from tests.gateway.puppet import Puppet, id_in
+
+VERSION = b"io.modelcontextprotocol/protocolVersion"
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,12 @@ async def post(
     *,
     method: str = "POST",
     size: int | None = None,
+    bytewise: bool = False,
 ) -> Response:
-    """One request on a connection of its own. ``size`` is what is said of the body's."""
+    """One request on a connection of its own. ``size`` is what is said of the body's.
+
+    ``bytewise`` sends the body in chunks of one byte.
+    """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         lines = {
@@ -58,8 +63,14 @@ async def post(
             "connection": "close",
             **head,
         }
+        if bytewise:
+            lines |= {"content-length": "", "transfer-encoding": "chunked"}
         text = "".join(f"{name}: {value}\r\n" for name, value in lines.items() if value)
-        writer.write(f"{method} /mcp HTTP/1.1\r\n{text}\r\n".encode("latin-1") + body)
+        writer.write(f"{method} /mcp HTTP/1.1\r\n{text}\r\n".encode("latin-1"))
+        for part in (body[at : at + 1] for at in range(len(body) if bytewise else 0)):
+            writer.write(b"1\r\n%b\r\n" % part)
+            await asyncio.sleep(0)
+        writer.write(b"0\r\n\r\n" if bytewise else body)
         status, found = await _head(reader)
         return Response(status, found, await _body(reader, found))
     finally:
@@ -92,7 +103,8 @@ class Endpoint:
 
     How it answers is said by ``params.plan.as``: ``json`` (if nothing is said), ``sse``, ``lines``
     (each line of the data in a field of its own), ``crlf``, ``bytes`` (a byte a chunk), ``reset``,
-    which is no answer, or an HTTP status, with which the message is sent as plain text.
+    which is no answer, ``crooked`` (a body that need not be JSON), or an HTTP status, with which
+    the message is sent as plain text.
     """
 
     port: int = 0
@@ -144,6 +156,8 @@ class Endpoint:
         if then == "die" or plan.get("as") == "reset":
             writer.transport.abort()
             return False
+        if head.get("mcp-protocol-version", "") >= "2026" and VERSION not in body:
+            said = [b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32602,"message":""}}' % id_in(body)]
         if plan.get("as", "").isdigit():
             start = b"HTTP/1.1 %b x\r\ncontent-type: text/plain\r\ncontent-length: %d\r\n\r\n"
             writer.write(start % (plan["as"].encode(), len(said[-1])) + said[-1])
@@ -153,7 +167,11 @@ class Endpoint:
             self.released.clear()
             said = [b'{"jsonrpc":"2.0","id":%b,"result":{"content":[]}}' % id_in(body)]
         extra = b"mcp-session-id: s-1\r\n" if message["method"] == "initialize" else b""
-        await _write(writer, said, plan.get("as", "json"), extra, _status(said, head))
+        how = plan.get("as", "json")
+        if how == "crooked":
+            await _write(writer, said, "json", extra, 200)
+        else:
+            await _write(writer, said, how, extra, _status(said, head))
         return True
 
 
@@ -161,8 +179,9 @@ def _status(said: list[bytes], head: Mapping[str, str]) -> int:
     error = json.loads(said[-1]).get("error") or {}
     if head.get("mcp-protocol-version", "") < "2026":
         return 200
-    statuses: dict[Any, int] = {-32601: 404, -32602: 400, -32022: 400, -32600: 400}
-    return statuses.get(error.get("code"), 200)
+    statuses = {-32601: 404, -32602: 400, -32022: 400, -32600: 400}
+    code = error.get("code")
+    return statuses.get(code, 200) if isinstance(code, int) else 200
 
 
 async def _write(

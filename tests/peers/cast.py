@@ -41,13 +41,18 @@ class World:
 
 @dataclass(frozen=True)
 class Peer:
-    """A server: how it is started, which eras it speaks, what it is asked, and words it says."""
+    """A server: how it is started, which eras it speaks, what it is asked, and words it says.
+
+    ``refused`` are calls that the gateway refuses before the server can, in words of its own:
+    arguments that do not fit the schema, and tools that nobody listed.
+    """
 
     name: str
     eras: tuple[str, ...]
     command: Callable[[World], list[str]]
     steps: Callable[[World], Sequence[Step]]
     proof: str
+    refused: tuple[Step, ...]
 
 
 def call(name: str, **arguments: object) -> Step:
@@ -74,8 +79,6 @@ def _time_steps(world: World) -> list[Step]:
         call("convert_time", **noon),
         call("convert_time", **{**noon, "time": "25:99"}),
         call("convert_time", **{**noon, "source_timezone": "Mars/Olympus"}),
-        call("convert_time"),
-        call("no_such_tool"),
     ]
 
 
@@ -90,7 +93,6 @@ def _git_steps(world: World) -> list[Step]:
         call("git_branch", repo_path=here, branch_type="local"),
         call("git_show", repo_path=here, revision="no-such-revision"),
         call("git_status", repo_path=str(world.folder)),
-        call("git_status"),
     ]
 
 
@@ -101,7 +103,6 @@ def _fetch_steps(world: World) -> list[Step]:
         call("fetch", url=f"{world.site}/page", raw=True, max_length=20),
         call("fetch", url=f"{world.site}/private"),
         call("fetch", url=f"{world.site}/absent"),
-        call("fetch", url="no address"),
         _ask("prompts/get", name="fetch", arguments={"url": f"{world.site}/page"}),
         _ask("prompts/get", name="no-such-prompt"),
     ]
@@ -117,7 +118,6 @@ def _everything_steps(world: World) -> list[Step]:
         ("ping", {}),
         call("echo", message="ħëllo 🌍 \u2028 \\u0000"),
         call("get-sum", a=1e300, b=12345678901234567890),
-        call("get-sum", a="one", b=2),
         call("get-tiny-image"),
         call("get-annotated-message", messageType="error", includeImage=True),
         call("get-resource-links", count=2),
@@ -127,7 +127,6 @@ def _everything_steps(world: World) -> list[Step]:
         call("trigger-sampling-request", prompt="say something", maxTokens=10),
         call("trigger-elicitation-request"),
         call("get-roots-list"),
-        call("no-such-tool"),
         _ask("resources/read", uri=text),
         _ask("resources/read", uri="demo://no/such"),
         _ask("resources/subscribe", uri=text),
@@ -156,7 +155,6 @@ def _filesystem_steps(world: World) -> list[Step]:
         ),
         call("search_files", path=here, pattern="*.txt"),
         call("read_text_file", path="/etc/hostname"),
-        call("read_text_file"),
         ("resources/list", {}),
     ]
 
@@ -194,8 +192,22 @@ BOTH = (LEGACY, MODERN)
 PEERS = {
     peer.name: peer
     for peer in (
-        Peer("time", BOTH, lambda world: _python("mcp-server-time"), _time_steps, "+9.0h"),
-        Peer("git", BOTH, lambda world: _python("mcp-server-git"), _git_steps, "+second"),
+        Peer(
+            "time",
+            BOTH,
+            lambda world: _python("mcp-server-time"),
+            _time_steps,
+            "+9.0h",
+            (call("convert_time"), call("no_such_tool")),
+        ),
+        Peer(
+            "git",
+            BOTH,
+            lambda world: _python("mcp-server-git"),
+            _git_steps,
+            "+second",
+            (call("git_status"),),
+        ),
         Peer(
             "fetch",
             BOTH,
@@ -203,6 +215,7 @@ PEERS = {
             lambda world: _python("mcp-server-fetch", "--allow-private-ips"),
             _fetch_steps,
             "Words.",
+            (call("fetch", url=7), call("fetch", url="")),
         ),
         Peer(
             "everything",
@@ -210,6 +223,7 @@ PEERS = {
             lambda world: places.npm_program("mcp-server-everything"),
             _everything_steps,
             "ħëllo",
+            (call("get-sum", a="one", b=2), call("no-such-tool")),
         ),
         Peer(
             "filesystem",
@@ -217,8 +231,16 @@ PEERS = {
             lambda world: [*places.npm_program("mcp-server-filesystem"), str(world.files)],
             _filesystem_steps,
             "äöü",
+            (call("read_text_file"), call("read_text_file", path=["x"])),
         ),
-        Peer("memory", (LEGACY,), _memory, _memory_steps, "hört zu"),
+        Peer(
+            "memory",
+            (LEGACY,),
+            _memory,
+            _memory_steps,
+            "hört zu",
+            (call("open_nodes", names="Bob"),),
+        ),
     )
 }
 

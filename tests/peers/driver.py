@@ -22,6 +22,7 @@ Json = dict[str, Any]
 Step = tuple[str, Json]
 PATIENCE = 30.0
 OURS = "dev.mcp-envelope"
+_NONE = "(nothing)"
 
 
 @dataclass
@@ -121,6 +122,24 @@ def without_ours(value: Any) -> Any:
         if not (cleaned == {} and item != {}):
             kept[name] = cleaned
     return kept
+
+
+def differences(direct: Any, through: Any, path: str = "") -> list[str]:
+    """Where two answers differ: a line for each place, with what stands there in both."""
+    if isinstance(direct, dict) and isinstance(through, dict):
+        names = [*direct, *(name for name in through if name not in direct)]
+        return [
+            line
+            for name in names
+            for line in differences(
+                direct.get(name, _NONE), through.get(name, _NONE), f"{path}/{name}"
+            )
+        ]
+    if isinstance(direct, list) and isinstance(through, list) and len(direct) == len(through):
+        pairs = enumerate(zip(direct, through, strict=True))
+        return [line for at, pair in pairs for line in differences(*pair, f"{path}/{at}")]
+    same = direct == through and type(direct) is type(through)
+    return [] if same else [f"{path}: {direct!r} → {through!r}"[:600]]
 
 
 @contextlib.asynccontextmanager

@@ -258,7 +258,7 @@ def test_an_answer_has_a_largest_size() -> None:
             upstream = HttpUpstream("up", server.url, limits=Limits(result=2_000))
             with pytest.raises(EnvelopeError, match="more than the 2,000 bytes") as caught:
                 await ask(upstream)
-            assert caught.value.code == "OUTCOME_UNKNOWN"
+            assert caught.value.code == "TOO_LARGE"
             await server.until(lambda: server.open == 0)
             await upstream.close()
 

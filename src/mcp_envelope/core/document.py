@@ -91,7 +91,7 @@ class Document:
         for step in steps_of(pointer):
             value = found._value
             if type(value) is dict and step in value:
-                found = found.members()[step]
+                found = found._member(step)
             elif type(value) is list and is_index(step) and int(step) < len(value):
                 found = found.elements()[int(step)]
             else:
@@ -105,7 +105,18 @@ class Document:
         return build({k: v for k, v in self.members().items() if k not in names})
 
     def __getitem__(self, key: str | int) -> Document:
-        return self.members()[key] if isinstance(key, str) else self.elements()[key]
+        if not isinstance(key, str):
+            return self.elements()[key]
+        if type(self._value) is not dict or key not in self._value:
+            raise KeyError(key)
+        return self._member(key)
+
+    def _member(self, name: str) -> Document:
+        """One member that is there, without a look at those behind it."""
+        part = self._value[name]
+        if self._plain:
+            return Document(None, part, plain=True)
+        return Document(spans.member(self.raw, name), part)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._value)

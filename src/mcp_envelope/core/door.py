@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Protocol
 
+from .errors import EnvelopeError
 from .frame import Frame, FrameError
 from .link import Item, Reply
 from .sse import Event
@@ -108,6 +109,18 @@ class Desk(Protocol):
 
     async def malformed(self, error: FrameError, size: int, *, door: str, peer: str) -> Answer:
         """Record bytes that are no message and belong to no conversation; the answer to them."""
+
+    async def refuse(
+        self,
+        error: EnvelopeError,
+        frame: Frame | None,
+        head: Mapping[str, str],
+        *,
+        door: str,
+        peer: str,
+        status: int | None = None,
+    ) -> Answer:
+        """Record that a message goes nowhere; the answer that says so."""
 
 
 class RefusedError(Exception):

@@ -56,6 +56,16 @@ class EnvelopeError(Exception):
         self.line = line
         self.column = column
         self.hint = hint
+        #: What else the answer is to say, for programs.
+        self.data: dict[str, object] = {}
+
+    @property
+    def outline(self) -> str:
+        """The rule and the place alone, without what stood there: for logs and records."""
+        what = self.problems[0].rule if self.problems else self.message
+        if self.line is not None:
+            return f"{what} at line {self.line}, column {self.column}"
+        return f"{what} at {self.pointer}" if self.pointer else what
 
     def __str__(self) -> str:
         place = ""

@@ -8,10 +8,10 @@ so that vendor members, the spelling of numbers and the order of keys survive.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from . import spans
+from . import salvage, spans
 from .document import DEFAULT_LIMITS, Document, Limits, dump, parse
 from .errors import EnvelopeError, Problem
 
@@ -21,6 +21,8 @@ Id = str | int | float
 #: What tells two ids apart: ``7`` and ``"7"`` are different, ``7`` and ``7.0`` are not.
 IdKey = tuple[bool, Id]
 
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_SHAPE: Final = "jsonrpc/envelope"
 _PROTOCOL: Final = "io.modelcontextprotocol/protocolVersion"
 
 
@@ -44,54 +46,57 @@ class FrameError(EnvelopeError):
         self.id = id
         self.parsed = parsed
 
+    @property
+    def outline(self) -> str:
+        """What is wrong and at which line, in words that hold nothing of the message."""
+        rule = self.problems[0].rule if self.problems else _SHAPE
+        if rule == _SHAPE:
+            return self.message
+        return rule if self.line is None else f"{rule} at line {self.line}, column {self.column}"
 
-@dataclass(frozen=True, slots=True)
+
 class Frame:
-    """A JSON-RPC message. Make one with :func:`read_frame`, or :func:`frame_of`."""
+    """A JSON-RPC message. Make one with :func:`read_frame`, or :func:`frame_of`.
 
-    document: Document
-    shape: Shape
+    ``raw`` are its exact bytes and ``value`` the message as plain Python. ``id`` is None for a
+    notification, and for an error that could not name one; ``method`` is empty for a response,
+    ``params`` where there are none. ``meta`` is ``params._meta``, or ``result._meta`` of a
+    response; empty where there is none. Treat all of it as frozen.
+    """
 
-    @property
-    def raw(self) -> bytes:
-        """The exact bytes."""
-        return self.document.raw
+    # Not properties: each is asked for many times on the way of a call.
+    __slots__ = ("document", "id", "meta", "method", "params", "raw", "shape", "value")
 
-    @property
-    def value(self) -> dict[str, Any]:
-        """The message as plain Python."""
-        found: dict[str, Any] = self.document.value
-        return found
+    def __init__(self, document: Document, shape: Shape) -> None:
+        value: dict[str, Any] = document.value
+        self.document: Final = document
+        self.shape: Final = shape
+        self.raw: Final = document.raw
+        self.value: Final = value
+        self.id: Final[Id | None] = value.get("id")
+        self.params: Final[Mapping[str, Any]] = value.get("params", _NOTHING)
+        if shape == "response":
+            method, holder = "", value.get("result")
+        else:
+            method, holder = value.get("method", ""), self.params
+        meta = holder.get("_meta") if isinstance(holder, dict) else None
+        self.method: Final[str] = method
+        self.meta: Final[Mapping[str, Any]] = meta if isinstance(meta, dict) else _NOTHING
 
-    @property
-    def id(self) -> Id | None:
-        """The id; None for a notification, and for an error that could not name one."""
-        found: Id | None = self.document.value.get("id")
-        return found
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Frame):
+            return NotImplemented
+        return self.shape == other.shape and self.document == other.document
 
-    @property
-    def method(self) -> str:
-        """The method; empty for a response."""
-        found: str = self.document.value.get("method", "") if self.shape != "response" else ""
-        return found
+    __hash__ = None  # type: ignore[assignment]  # documents have none
 
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The parameters; empty where there are none."""
-        found: Mapping[str, Any] = self.document.value.get("params", {})
-        return found
-
-    @property
-    def meta(self) -> Mapping[str, Any]:
-        """``params._meta``, or ``result._meta`` of a response; empty where there is none."""
-        holder = self.document.value.get("result" if self.shape == "response" else "params")
-        found = holder.get("_meta") if isinstance(holder, dict) else None
-        return found if isinstance(found, dict) else {}
+    def __repr__(self) -> str:
+        return f"<Frame {self.shape}, {len(self.raw)} bytes>"
 
     @property
     def result(self) -> Document | None:
         """The result of a response, with its exact bytes; None for anything else."""
-        found = "result" in self.document.value and self.shape == "response"
+        found = "result" in self.value and self.shape == "response"
         return self.document["result"] if found else None
 
     @property
@@ -120,12 +125,14 @@ def read_frame(raw: bytes, *, limits: Limits = DEFAULT_LIMITS, size: int | None 
     try:
         document = parse(raw, limits=limits, size=size)
     except EnvelopeError as error:
-        raise FrameError(error, parsed=error.code == "TOO_LARGE") from None
+        too_large = error.code == "TOO_LARGE"
+        id = None if too_large else salvage.asked(raw)
+        raise FrameError(error, id=id, parsed=too_large) from None
     value = document.value
     flaw = _flaw(value)
     if flaw is not None:
         pointer, message, hint = flaw
-        problem = Problem(pointer, "jsonrpc/envelope", message, hint)
+        problem = Problem(pointer, _SHAPE, message, hint)
         why = EnvelopeError(message, problems=[problem], pointer=pointer, hint=hint)
         raise FrameError(why, id=_usable_id(value))
     return Frame(document, _shape(value))

@@ -42,6 +42,12 @@ def find(text: bytes, name: str, start: int = 0) -> int | None:
     return None
 
 
+def member(text: bytes, name: str) -> bytes | None:
+    """The text of the value of one member of an object, None where it has none of that name."""
+    start = find(text, name)
+    return text[start : _end_of_value(text, start)] if start is not None else None
+
+
 def put(text: bytes, path: Sequence[str], value: bytes, known: Any = None) -> bytes:
     """The text with the member that ``path`` leads to set to ``value``, all else as it was.
 

@@ -15,7 +15,7 @@ from mcp_envelope.core.message import Message, Success
 from mcp_envelope.core.pointer import pointer_of
 
 from .reader import Reader
-from .writer import Writer
+from .writer import PLACEHOLDERS, Writer
 
 TOOL_CALL: Final = "tools/call"
 _BY_NAME: Final = (TOOL_CALL, "prompts/get")
@@ -135,9 +135,13 @@ def write_call(writer: Writer, base: str = "", *, named: bool = True) -> None:
 
 
 def _write_target(writer: Writer, pointer: str, named: bool) -> None:
-    """Write what a call is about. Strict JSON-RPC envelopes may leave that open, and stay so."""
-    made_up = writer.is_trial and "target" in writer.message.filled
-    if writer.at_home or writer.has_extra(pointer) or not (named or made_up):
+    """Write what a call is about. Strict JSON-RPC envelopes may leave that open, and stay so.
+
+    A name that an envelope claims to be made up is left out only if it says nothing.
+    """
+    made_up = "target" in writer.message.filled
+    telling = made_up and (writer.is_trial or writer.message.target != PLACEHOLDERS["tool"])
+    if writer.at_home or writer.has_extra(pointer) or not (named or telling):
         writer.place(pointer, "target")
     else:
         writer.need(pointer, "target", "tool")

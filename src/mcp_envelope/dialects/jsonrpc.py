@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from mcp_envelope.core import codes
 from mcp_envelope.core.document import build
-from mcp_envelope.core.errors import Problem
+from mcp_envelope.core.errors import ConversionError, Problem
 from mcp_envelope.core.message import Failure, Message, Request, Success
 from mcp_envelope.core.ports import Filling
 
@@ -137,7 +137,7 @@ def _names_mcp(params: Mapping[str, Any]) -> bool:
 
 def _read_result(reader: Reader, result: Any) -> Message:
     fields: dict[str, Any] = {"id": reader.value("/id", "id")}
-    is_tool = _is_tool_io(result) and not reader.is_of_no_method
+    is_tool = _is_tool_io(result)
     fields["meta"] = read_meta(reader, _RESULT_META)
     if not is_tool:
         names = ("_meta",) if fields["meta"] is not None or reader.place else ()
@@ -179,7 +179,8 @@ def _write_result(writer: Writer, message: Success, *, is_tool: bool) -> None:
         told = told_by(payload.value) if payload is not None else None
         writer.drop("method") if message.method == told else None
         if not writer.at_home and payload is not None and _is_tool_io(payload.value):
-            writer.method_is_unknown()
+            hint = "here it would be read as what the tool of that name returned"
+            raise ConversionError("a result with tool and output that is no tool's", hint=hint)
         return
     writer.drop("method")
     writer.need("/result/tool", "target", "tool")

@@ -165,7 +165,7 @@ class Reader:
         extras, filled = self._extras(carried)
         pointers = {**self._pointers, **carried.pointers}
         filled |= {f for f in fields if self._pointers.get(f) in carried.filled}
-        filled -= set(carried.fields)
+        filled -= {*carried.fields, "faults"}  # that something failed is never made up
         dialect = self._namespaces[""]
         return kind(
             **{**fields, **carried.fields},

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from pathlib import PurePath
 
 from mcp_envelope import __version__
 
+from .ground import log
 from .settings import Rules, Settings, UpstreamSettings
 
 
 def announce(settings: Settings, record: str, door: str) -> None:
     """Say on standard error what is served where, which checks are on, where the record is."""
     print("\n".join(_lines(settings, record, door)), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def warn_of_missing_programs(settings: Settings) -> None:
+    """Say at once which upstreams cannot be started; their calls will say so as well."""
+    for each in settings.upstreams:
+        program = each.command[0] if each.command else None
+        path = {**os.environ, **each.env}.get("PATH")
+        if program is not None and shutil.which(program, path=path) is None:
+            log.warning("upstream %s: there is no program %r to start", each.name, program)
 
 
 def _lines(settings: Settings, record: str, door: str) -> list[str]:

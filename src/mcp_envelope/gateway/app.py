@@ -20,7 +20,7 @@ from mcp_envelope.transports.http_answers import Gate
 from mcp_envelope.transports.stdio import StdioDoor
 from mcp_envelope.transports.stdio_pipes import StdioPipes, claim
 
-from .announcement import announce
+from .announcement import announce, warn_of_missing_programs
 from .ground import Ground, log
 from .listener import Listener
 from .opening import check_names, several, single
@@ -143,6 +143,7 @@ async def _serve_stdio(
     pipes = await StdioPipes.open(*descriptors, limits.request)
     door = StdioDoor(gateway.desk, pipes, limits)
     announce(gateway.settings, gateway.ground.ledger.url, "standard input and output")
+    warn_of_missing_programs(gateway.settings)
     telling = asyncio.create_task(_when(stopping, door.stop))
     try:
         await door.serve()
@@ -165,6 +166,7 @@ async def _serve_http(gateway: Gateway, http: HttpSettings, stopping: asyncio.Ev
     )
     async with Listener.open(door, http.host, http.port) as listener:
         announce(gateway.settings, gateway.ground.ledger.url, f"{listener.url}/mcp")
+        warn_of_missing_programs(gateway.settings)
         await stopping.wait()
         listener.stop_accepting()
         await door.stop(_STOPPING)

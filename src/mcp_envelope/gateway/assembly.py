@@ -16,7 +16,7 @@ from mcp_envelope.pipeline.answers import failure
 from . import merging
 from .gathering import Inbox, gather, listing
 from .ground import Ground
-from .malformed import record_malformed
+from .malformed import call_without_id, record_malformed
 from .members import Member
 from .questions import AskingOutlet, Questions
 from .routing import Routing
@@ -88,6 +88,9 @@ class Assembly:
         """Take one message all the way; the answer is given to the outlet before this returns."""
         self.used = self._ground.tick()
         if frame.shape != "request":
+            if (why := call_without_id(frame)) is not None:
+                await outlet.answer(await self.malformed(why, len(frame.raw)))
+                return
             await self._take(frame)
             await outlet.answer(Answer(status=202))
             return
@@ -191,6 +194,8 @@ class Assembly:
         merge = merging.initialized if frame.method == "initialize" else merging.discovered
         result = merge(answers, absent)
         self._agreed = result.get("protocolVersion", STATELESS)
+        for member in self._members.values():
+            member.talk.agreed = self._agreed
         self._listen()
         return _success(frame.id, result)
 
@@ -235,8 +240,8 @@ class Assembly:
             return
         if frame.method == _INITIALIZED:
             self._ready = True
-        greeted = [each for each in self._members.values() if each.greeting is not None]
-        await asyncio.gather(*(member.tell(frame) for member in greeted))
+        met = [each for each in self._members.values() if each.link.is_made]
+        await asyncio.gather(*(member.tell(frame) for member in met))
 
     async def _cancel(self, frame: Frame) -> None:
         wanted = frame.params.get("requestId")

@@ -21,6 +21,11 @@ class LazyLink:
         self._making = asyncio.Lock()
         self._made = asyncio.Event()
 
+    @property
+    def is_made(self) -> bool:
+        """Whether there is a link by now."""
+        return self._link is not None
+
     async def send(self, frame: Frame, head: Mapping[str, str]) -> Reply:
         """Send one message."""
         return await (self._link or await self._make()).send(frame, head)

@@ -6,15 +6,52 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _BACKLOG: Final = 2048
 
 
 class ListenError(OSError):
     """The port cannot be had."""
+
+
+class _Gathering:
+    """A transport that writes once what is written in one go, such as a head and its body.
+
+    uvicorn writes them one after the other, and uvloop makes a system call of each.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._soon = asyncio.get_running_loop().call_soon
+        self._parts: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            self._soon(self._flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        parts, self._parts = self._parts, []
+        if parts and not self._transport.is_closing():
+            self._transport.writelines(parts)
+
+
+class _Protocol(HttpToolsProtocol):
+    """uvicorn's, on such a transport."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(cast(asyncio.Transport, _Gathering(transport)))
 
 
 class _Server(uvicorn.Server):
@@ -48,7 +85,7 @@ class Listener:
         bound = _bind(host, port)
         config = uvicorn.Config(
             app,
-            http="httptools",
+            http=_Protocol,
             loop="none",
             lifespan="off",
             log_config=None,

@@ -102,9 +102,8 @@ class Lookup:
 
 def tool_of(call: Call) -> str | None:
     """The upstream's name for the tool that is called, None where no tool is."""
-    if call.sent.method != TOOL_CALL:
-        return None
-    name = call.sent.params.get("name")
+    sent = call.sent
+    name = sent.params.get("name") if sent.method == TOOL_CALL else None
     return name if isinstance(name, str) else None
 
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from mcp_envelope.core.door import LEGACY, Answer
 from mcp_envelope.core.errors import EnvelopeError
-from mcp_envelope.core.frame import FrameError
+from mcp_envelope.core.frame import Frame, FrameError
 from mcp_envelope.pipeline.answers import failure
+from mcp_envelope.pipeline.call import RECORDED
 from mcp_envelope.pipeline.record import malformed_facts
 
 from .ground import Ground, log
+
+
+def call_without_id(frame: Frame) -> FrameError | None:
+    """What is wrong with a notification that would call a tool past all checks and the record."""
+    if frame.shape != "notification" or frame.method not in RECORDED:
+        return None
+    why = f"{frame.method} is a request, and has no id"
+    return FrameError(EnvelopeError(why, pointer="/id", hint="give it an id of its own"))
 
 
 async def record_malformed(

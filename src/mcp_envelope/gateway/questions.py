@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import MappingProxyType
 from typing import Final, TypeGuard
 
 from mcp_envelope.core.door import Answer, Outlet
@@ -82,7 +83,8 @@ class AskingOutlet:
         self._change = change
 
     async def begin(self, reply: Reply) -> None:
-        """Nothing is passed on: the stream towards the client is the gateway's own."""
+        """The upstream has begun to answer; the stream towards the client is our own."""
+        await self._inner.begin(_OURS)
 
     async def item(self, item: Item) -> None:
         """Something on the way to the answer."""
@@ -97,6 +99,27 @@ class AskingOutlet:
         """The answer; what HTTP said on the far side stays there."""
         plain: Mapping[str, str] = {}
         await self._inner.answer(Answer(raw=answer.raw, status=answer.status, headers=plain))
+
+
+class _Begun:
+    """A reply of which nothing is known but that it has begun."""
+
+    status = 200
+    headers: Mapping[str, str] = MappingProxyType({})
+    streams: bool | None = None
+    body = b""
+
+    async def __aiter__(self) -> AsyncIterator[Item]:
+        """Nothing."""
+        nothing: tuple[Item, ...] = ()
+        for item in nothing:
+            yield item
+
+    async def close(self) -> None:
+        """Nothing."""
+
+
+_OURS: Final = _Begun()
 
 
 def _is_id(value: object) -> TypeGuard[Id]:

@@ -65,9 +65,14 @@ class Resumed:
     """A stream on which answers to parked calls may come; they are finished on the way."""
 
     def __init__(
-        self, reply: Reply, parked: Mapping[IdKey, Parked], noticed: Callable[[Item], Item]
+        self,
+        reply: Reply,
+        parked: Mapping[IdKey, Parked],
+        noticed: Callable[[Item], Item],
+        closed: Callable[[], None],
     ) -> None:
         self._reply = reply
+        self._closed: Callable[[], None] | None = closed
         self._parked = parked
         self._noticed = noticed
         self.status = reply.status
@@ -94,4 +99,7 @@ class Resumed:
 
     async def close(self) -> None:
         """Want no more of it."""
+        if self._closed is not None:
+            self._closed()
+            self._closed = None
         await self._reply.close()

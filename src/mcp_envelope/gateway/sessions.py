@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, Protocol
 
-from mcp_envelope.core.document import dump
-from mcp_envelope.core.door import STATELESS, Answer, Conversation, RefusedError
+from mcp_envelope.core.door import LEGACY, STATELESS, Answer, Conversation, RefusedError
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError
 from mcp_envelope.core.link import Relay
@@ -69,17 +69,20 @@ class Sessions:
             return self._share(door, peer)
         version = head.get(_VERSION)
         if version is not None and version not in STATEFUL:
-            answer, code = _unsupported(frame, version), "UNSUPPORTED_VERSION"
-            raise await self._refuse(answer, code, frame, door=door, peer=peer)
+            raise RefusedError(
+                await self.refuse(_unsupported(version), frame, head, door=door, peer=peer)
+            )
         session = head.get(_SESSION)
         if session is not None and (found := self._kept.get(session)) is not None:
             return found
         if session is not None:
-            answer = _no_session(frame)
-            raise await self._refuse(answer, "INVALID_ENVELOPE", frame, door=door, peer=peer)
+            answer = await self.refuse(_no_session(), frame, head, status=404, door=door, peer=peer)
+            raise RefusedError(answer)
         if frame is None or frame.method != "initialize":
-            answer = _no_session_named(frame)
-            raise await self._refuse(answer, "INVALID_ENVELOPE", frame, door=door, peer=peer)
+            answer = await self.refuse(
+                _no_session_named(), frame, head, status=400, door=door, peer=peer
+            )
+            raise RefusedError(answer)
         session = self._ground.new_id()
         begun = self._open(stateless=False, door=door, peer=peer, session=session)
         self._kept[session] = begun
@@ -88,11 +91,10 @@ class Sessions:
     async def end(self, head: Mapping[str, str], *, door: str, peer: str) -> Answer:
         """End the session that the head names, as a DELETE asks for."""
         session = head.get(_SESSION)
-        if session is None:
-            return _no_session_named(None)
-        found = self._kept.pop(session, None)
+        found = self._kept.pop(session, None) if session is not None else None
         if found is None:
-            return _no_session(None)
+            error, status = (_no_session_named(), 400) if session is None else (_no_session(), 404)
+            return await self.refuse(error, None, head, door=door, peer=peer, status=status)
         await found.close()
         return Answer(status=200)
 
@@ -123,16 +125,24 @@ class Sessions:
             self._shared[door, peer] = found
         return found
 
-    async def _refuse(
-        self, answer: Answer, code: str, frame: Frame | None, *, door: str, peer: str
-    ) -> RefusedError:
-        """Record that a message belongs to no conversation; what is raised to say so."""
+    async def refuse(
+        self,
+        error: EnvelopeError,
+        frame: Frame | None,
+        head: Mapping[str, str],
+        *,
+        door: str,
+        peer: str,
+        status: int | None = None,
+    ) -> Answer:
+        """Record that a message goes nowhere; the answer that says so."""
+        request_id = self._ground.new_id()
         facts = refused_facts(
             frame,
-            code,
+            error,
             door=door,
             peer=peer,
-            request_id=self._ground.new_id(),
+            request_id=request_id,
             time=self._ground.now(),
             instance=self._ground.instance,
         )
@@ -140,7 +150,10 @@ class Sessions:
             await self._ground.ledger.append(facts)
         except EnvelopeError as unwritten:
             log.error("a refusal could not be recorded: %s", unwritten)
-        return RefusedError(answer)
+        id = frame.id if frame is not None and frame.shape == "request" else None
+        revision = head.get(_VERSION) or (frame.revision if frame is not None else None)
+        answer = failure(error, id=id, revision=revision or LEGACY, request_id=request_id)
+        return replace(answer, status=status) if status is not None else answer
 
 
 class RelayedSessions(Sessions):
@@ -220,29 +233,21 @@ class RelayedSessions(Sessions):
 
 
 def is_stateless(frame: Frame | None, head: Mapping[str, str]) -> bool:
-    """Whether a message over HTTP is of a revision without sessions."""
-    version = head.get(_VERSION)
-    if version is not None:
-        return version >= STATELESS
+    """Whether a message over HTTP is of a revision without sessions, by its head or its body."""
+    if head.get(_VERSION, "") >= STATELESS:
+        return True
     return frame is not None and frame.revision is not None
 
 
-def _refusal(frame: Frame | None, status: int, message: str, **data: object) -> Answer:
-    id = frame.id if frame is not None and frame.shape == "request" else None
-    error = {"code": -32600, "message": message, "data": data}
-    return Answer(raw=dump({"jsonrpc": "2.0", "id": id, "error": error}), status=status)
+def _no_session() -> EnvelopeError:
+    return EnvelopeError("Session not found", hint="begin a new one with initialize")
 
 
-def _no_session(frame: Frame | None) -> Answer:
-    return _refusal(frame, 404, "Session not found", hint="begin a new one with initialize")
+def _no_session_named() -> EnvelopeError:
+    return EnvelopeError("Mcp-Session-Id is missing", hint="begin with initialize")
 
 
-def _no_session_named(frame: Frame | None) -> Answer:
-    return _refusal(frame, 400, "Mcp-Session-Id is missing", hint="begin with initialize")
-
-
-def _unsupported(frame: Frame | None, version: str) -> Answer:
-    supported = [*STATEFUL, STATELESS]
-    return _refusal(
-        frame, 400, "Unsupported protocol version", supported=supported, requested=version[:40]
-    )
+def _unsupported(version: str) -> EnvelopeError:
+    error = EnvelopeError("Unsupported protocol version", code="UNSUPPORTED_VERSION")
+    error.data = {"supported": [*STATEFUL, STATELESS], "requested": version[:40]}
+    return error

@@ -26,7 +26,7 @@ class Rules:
     input: CheckMode = "strict"
     output: CheckMode = "warn"
     label: LabelMode = "meta"
-    unknown_tools: UnknownTools = "refuse"
+    unknown_tools: UnknownTools = "pass"
     timeout: float = 0.0
     concurrency: int = 0
     retries: int = 2
@@ -53,7 +53,7 @@ class UpstreamSettings:
     headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
     processes: int = 64
     idle: float = 1800.0
-    grace: float = 2.0
+    grace: float = 1.5
     connect_timeout: float = 10.0
     rules: Rules = field(default_factory=Rules)
     tools: Mapping[str, Rules] = field(default_factory=lambda: _NOTHING)

@@ -12,7 +12,6 @@ from mcp_envelope.core.door import LEGACY, STATELESS, Answer, Outlet
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, IdKey, id_key
 from mcp_envelope.core.hops import hello
-from mcp_envelope.core.kind import Kind
 from mcp_envelope.core.link import Item, Link, Reply
 from mcp_envelope.pipeline.answers import MissingMetaError, failure
 from mcp_envelope.pipeline.call import Answered, Call, Stages
@@ -21,9 +20,10 @@ from mcp_envelope.pipeline.exchange import exchange
 from mcp_envelope.pipeline.record import LABEL
 
 from .ground import Ground, log
+from .kinds import kind_of
 from .label import OFF, advertised, is_gateway, label_of, wanted_mode
 from .lookup import LIST, Lookup, tool_of
-from .malformed import record_malformed
+from .malformed import call_without_id, record_malformed
 from .resumption import Parked, Resumed
 from .route import Route
 from .tasks import Tasks
@@ -67,13 +67,15 @@ class Talk:
         self._door = door
         self._peer = peer
         self._shared = shared
-        self._agreed = LEGACY
+        #: The revision of messages that do not name theirs.
+        self.agreed = LEGACY
         self._mode: str | None = None
         self._hello: asyncio.Future[Reply] | None = None
         self._tools = Lookup(route, link, ground, self._noticed)
         self._tasks = Tasks()
         self._calls: dict[int, Call] = {}
         self._parked: dict[IdKey, Parked] = {}
+        self._listening = 0
         self._stages = self._make_stages()
 
     @property
@@ -83,8 +85,8 @@ class Talk:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no call is under way."""
-        return not self._calls
+        """Whether no call is under way, and nobody listens."""
+        return not self._calls and not self._listening
 
     # -- what the door calls ---------------------------------------------------------------
 
@@ -103,10 +105,13 @@ class Talk:
         """
         self.used = self._ground.tick()
         if frame.shape != "request":
-            await self._pass_on(sent or frame, head, outlet)
+            if (why := call_without_id(frame)) is not None:
+                await outlet.answer(await self.malformed(why, len(frame.raw)))
+            else:
+                await self._pass_on(sent or frame, head, outlet)
             return
         call = self._call(frame, head, outlet)
-        call.sent, call.flaw = sent or frame, flaw
+        call.sent, call.flaw = sent or frame, flaw or self._clash(frame)
         self._calls[id(frame)] = call
         try:
             await exchange(call, self._stages)
@@ -117,14 +122,15 @@ class Talk:
     async def malformed(self, error: FrameError, size: int) -> Answer:
         """Record bytes that are no message, and say what is wrong with them."""
         return await record_malformed(
-            error, self._ground, door=self._door, peer=self._peer, revision=self._agreed
+            error, self._ground, door=self._door, peer=self._peer, revision=self.agreed
         )
 
     async def listen(self, head: Mapping[str, str]) -> Reply:
         """What belongs to no message of the client's, and answers to calls that were parked."""
         self.used = self._ground.tick()
         reply = await self._link.listen(head)
-        return Resumed(reply, self._parked, self._noticed)
+        self._listening += 1
+        return Resumed(reply, self._parked, self._noticed, self._listened)
 
     def gone(self, frame: Frame) -> None:
         """The client does not read the answer to this message any more."""
@@ -195,8 +201,18 @@ class Talk:
             task=asyncio.current_task(),
         )
 
+    def _clash(self, frame: Frame) -> EnvelopeError | None:
+        """Why a request cannot be told from one that is under way."""
+        if self._shared or self.relays or frame.id is None:
+            return None
+        key = id_key(frame.id)
+        if all(id_key(call.frame.id or 0) != key for call in self._calls.values()):
+            return None
+        why = "a request with this id is under way"
+        return EnvelopeError(why, pointer="/id", hint="give each request an id of its own")
+
     def _revision(self, frame: Frame, head: Mapping[str, str]) -> str:
-        return frame.revision or head.get("mcp-protocol-version") or self._agreed
+        return frame.revision or head.get("mcp-protocol-version") or self.agreed
 
     def _make_stages(self) -> Stages:
         ground, route = self._ground, self._route
@@ -223,7 +239,7 @@ class Talk:
     def _authorize(self, call: Call) -> str | None:
         """Say what the call is about; who may call what is decided by a later policy."""
         if call.is_recorded:
-            call.kind = Kind.of_payload(call.frame.value)
+            call.kind = kind_of(call)
         if call.flaw is not None:
             raise call.flaw
         if self._door == "http" and call.revision >= STATELESS:
@@ -268,7 +284,7 @@ class Talk:
         if call.frame.method == "initialize":
             self._mode = wanted_mode(call.frame.params.get("capabilities"))
             agreed = result.value.get("protocolVersion")
-            self._agreed = agreed if isinstance(agreed, str) else self._agreed
+            self.agreed = agreed if isinstance(agreed, str) else self.agreed
             if self.session is not None and is_gateway(result.value):
                 self._hello = asyncio.ensure_future(self._link.send(hello(), {}))
             named = answered.headers.get("mcp-session-id")
@@ -300,6 +316,10 @@ class Talk:
             return ("result", "_meta", LABEL), label_of(result, frame.meta, facts)
         self._tasks.accept(frame, facts)
         return None
+
+    def _listened(self) -> None:
+        self._listening -= 1
+        self.used = self._ground.tick()
 
     def _noticed(self, item: Item) -> Item:
         frame = item.frame

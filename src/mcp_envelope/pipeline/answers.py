@@ -72,7 +72,7 @@ def _data(
     wait = getattr(error, "retry_after", None)
     if said.retry_after or wait is not None:
         found["retryAfter"] = math.ceil(wait or 1)
-    found |= getattr(error, "data", {})
+    found |= error.data
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -29,7 +29,9 @@ async def check_input(call: Call, mode: Mode, again: Again) -> None:
     """
     if call.tool is None or mode == "off":
         return
-    arguments = call.frame.params.get("arguments", {})
+    arguments = call.frame.params.get("arguments")
+    if arguments is None:  # some clients write null for none
+        arguments = {}
     check = _usable(call, call.tool.input_check(), "input")
     if check is None or _accepts(check, arguments):
         return

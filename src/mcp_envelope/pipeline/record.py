@@ -71,8 +71,8 @@ class Record:
         call = self._call
         frame, tool, kind = call.frame, call.tool, call.kind
         if call.input is None:
-            arguments = frame.document.at("/params/arguments") if call.is_recorded else None
-            call.input = body_of(arguments)
+            has_some = call.is_recorded and "arguments" in frame.params
+            call.input = body_of(frame.document["params"]["arguments"] if has_some else None)
         return Facts(
             event=event,
             time=self._stages.now(),
@@ -116,7 +116,7 @@ def malformed_facts(
 
 def refused_facts(
     frame: Frame | None,
-    code: str,
+    error: EnvelopeError,
     *,
     door: str,
     peer: str,
@@ -125,7 +125,6 @@ def refused_facts(
     instance: str,
 ) -> Facts:
     """The line for a message that belongs to no conversation, and so went nowhere."""
-    row = codes.TABLE[code]
     return Facts(
         event="refused",
         time=time,
@@ -135,8 +134,8 @@ def refused_facts(
         client_id=frame.id if frame is not None else None,
         door=door,
         dialect=DIALECT,
-        outcome=code,
-        error={"code": code, "message": row.message},
+        outcome=error.code,
+        error={"code": error.code, "message": message_of(error)},
     )
 
 

@@ -37,7 +37,8 @@ class MemoryLedger:
             raise EnvelopeError("the record is closed", code="RECORD_UNAVAILABLE")
         text = line(facts, self._seq, self._prev)
         receipt = Receipt(self._seq, sha256(text).hexdigest())
-        self._lines.append(text)
+        # A copy: what orjson writes keeps the much larger block that it was written into.
+        self._lines.append(bytes(memoryview(text)))
         self._seq += 1
         self._prev = receipt.digest
         return receipt

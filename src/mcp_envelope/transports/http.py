@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from mcp_envelope.core.document import dump
 from mcp_envelope.core.door import STATELESS, Answer, Conversation, Desk, RefusedError
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, read_frame
 from mcp_envelope.core.strict import Limits
 
-from .http_answers import Gate, HttpOutlet, Send, send_answer, send_stream, send_text
+from .http_answers import (
+    Gate,
+    HttpOutlet,
+    Send,
+    begin_stream,
+    send_answer,
+    send_body,
+    send_stream,
+    send_text,
+)
 from .http_replay import SINCE, KeptOutlet, Streams, send_again
 
 log = logging.getLogger("mcp_envelope.http")
@@ -26,6 +35,7 @@ _PATH: Final = "/mcp"
 #: Calls that take longer than this are watched for a client that goes away.
 _WATCH_AFTER: Final = 0.05
 _PING_EVERY: Final = 15.0
+_COME_BACK: Final = b"retry: 5000\r\n\r\n"
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -51,6 +61,7 @@ class HttpDoor:
         self._is_ready = is_ready
         self._streams: WeakKeyDictionary[Conversation, Streams] = WeakKeyDictionary()
         self._tasks: set[asyncio.Task[Any] | None] = set()
+        self._is_stopping = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -69,6 +80,7 @@ class HttpDoor:
 
     async def stop(self, patience: float) -> None:
         """End what is under way: calls are answered as lost, streams are closed."""
+        self._is_stopping = True
         tasks = {task for task in self._tasks if task is not None}
         for task in tasks:
             task.cancel()
@@ -79,7 +91,8 @@ class HttpDoor:
         head = _head_of(scope)
         refusal = self._gate().refusal(head)
         if refusal is not None:
-            await send_answer(send, _error(-32600, refusal, status=403))
+            why = EnvelopeError(refusal, code="FORBIDDEN")
+            await send_answer(send, await self._refuse(why, None, head, 403))
             return
         serve = {"POST": self._post, "GET": self._get, "DELETE": self._delete}.get(method)
         stateless = head.get("mcp-protocol-version", "") >= STATELESS
@@ -93,6 +106,10 @@ class HttpDoor:
             await serve(head, receive, send)
         except RefusedError as refused:
             await send_answer(send, refused.answer)
+        except asyncio.CancelledError:
+            if not self._is_stopping:
+                raise
+            await _break_off(send)
         finally:
             self._tasks.discard(task)
 
@@ -104,7 +121,8 @@ class HttpDoor:
             await self._too_large(send)
             return
         if not head.get("content-type", "").lower().startswith("application/json"):
-            await send_answer(send, _error(-32600, "content-type must be application/json", 415))
+            why = EnvelopeError("content-type must be application/json")
+            await send_answer(send, await self._refuse(why, None, head, 415))
             return
         try:
             frame = read_frame(body, limits=self._limits, size=self._limits.request)
@@ -115,8 +133,8 @@ class HttpDoor:
         conversation = await self._desk.converse(frame, head, door=DOOR, peer=PEER)
         accept = head.get("accept", "*/*")
         if not conversation.relays and not _accepts_both(accept):
-            message = "accept must allow application/json and text/event-stream"
-            await send_answer(send, _error(-32600, message, 406, frame))
+            why = EnvelopeError("accept must allow application/json and text/event-stream")
+            await send_answer(send, await self._refuse(why, frame, head, 406))
             return
         extra = {}
         if conversation.session is not None and frame.method == "initialize":
@@ -167,11 +185,17 @@ class HttpDoor:
         answer = await self._desk.malformed(FrameError(why), most, door=DOOR, peer=PEER)
         await send_answer(send, Answer(raw=answer.raw, status=413, headers={"connection": "close"}))
 
+    async def _refuse(
+        self, why: EnvelopeError, frame: Frame | None, head: Mapping[str, str], status: int
+    ) -> Answer:
+        return await self._desk.refuse(why, frame, head, door=DOOR, peer=PEER, status=status)
+
     # -- streams and sessions ------------------------------------------------------------------
 
     async def _get(self, head: Mapping[str, str], receive: Receive, send: Send) -> None:
         if "text/event-stream" not in head.get("accept", ""):
-            await send_answer(send, _error(-32600, "accept must allow text/event-stream", 406))
+            why = EnvelopeError("accept must allow text/event-stream")
+            await send_answer(send, await self._refuse(why, None, head, 406))
             return
         conversation = await self._desk.converse(None, head, door=DOOR, peer=PEER)
         streams = self._streams.get(conversation)
@@ -179,7 +203,14 @@ class HttpDoor:
         if found is not None:
             await _until_gone(send_again(send, *found), receive)
             return
-        reply = await conversation.listen(head)
+        try:
+            reply = await conversation.listen(head)
+        except EnvelopeError as error:
+            # An error would make some clients give up the session: they are to come back.
+            log.warning("there is nothing to listen to now: %s", error)
+            await begin_stream(send, 200, {})
+            await send_body(send, _COME_BACK, last=True)
+            return
         if reply.streams is False or reply.status >= 300:
             await send_answer(
                 send, Answer(body=reply.body, status=reply.status, headers=reply.headers)
@@ -193,6 +224,15 @@ class HttpDoor:
 
     async def _delete(self, head: Mapping[str, str], receive: Receive, send: Send) -> None:
         await send_answer(send, await self._desk.end(head, door=DOOR, peer=PEER))
+
+
+async def _break_off(send: Send) -> None:
+    """End a response because the door stops: a stream, or one that has not begun."""
+    with contextlib.suppress(RuntimeError, asyncio.CancelledError):
+        try:
+            await send_text(send, 503, "the gateway is stopping\n", {"connection": "close"})
+        except RuntimeError:  # it had begun
+            await send_body(send, b"", last=True)
 
 
 async def _watched(
@@ -265,9 +305,3 @@ def _accepts_both(accept: str) -> bool:
         return True
     json = "application/json" in accept or "application/*" in accept
     return json and ("text/event-stream" in accept or "text/*" in accept)
-
-
-def _error(code: int, message: str, status: int, frame: Frame | None = None) -> Answer:
-    id = frame.id if frame is not None and frame.shape == "request" else None
-    error = {"code": code, "message": message}
-    return Answer(raw=dump({"jsonrpc": "2.0", "id": id, "error": error}), status=status)

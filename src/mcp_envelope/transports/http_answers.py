@@ -69,7 +69,7 @@ class HttpOutlet:
 
     async def begin(self, reply: Reply) -> None:
         """The upstream has begun to answer."""
-        if reply.streams is True:
+        if reply.streams is True and not self._streaming:
             await self._begin_stream(reply.status, reply.headers)
 
     async def item(self, item: Item) -> None:

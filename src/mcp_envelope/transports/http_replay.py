@@ -8,8 +8,9 @@ all that came after it.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 
 from mcp_envelope.core.door import Answer
@@ -32,22 +33,35 @@ class Stream:
 
     def __init__(self, name: int) -> None:
         self.name = name
-        self.events: list[bytes] = []
+        self.count = 0
         self.size = 0
+        self._events: deque[bytes] = deque()
         self.is_done = False
         self.news = asyncio.Event()
 
     def add(self, data: bytes | None) -> bytes:
         """Keep a message (None for the first event, which has no data); the event to write."""
-        place = f"{self.name}-{len(self.events)}".encode()
+        place = f"{self.name}-{self.count}".encode()
         if data is None:
             event = b"id: " + place + b"\r\n" + _RETRY + b"data: \r\n\r\n"
         else:
             event = event_of(data, id=place).raw
-        self.events.append(event)
+        self._events.append(event)
+        self.count += 1
         self.size += len(event)
+        while self.size > _MOST_BYTES and len(self._events) > 1:
+            self.size -= len(self._events.popleft())
         self.news.set()
         return event
+
+    def has(self, seen: int) -> bool:
+        """Whether all events after the first so many are still there."""
+        return self.count - len(self._events) <= seen <= self.count
+
+    def after(self, seen: int) -> list[bytes]:
+        """The events after the first so many, or of these what is still there."""
+        gone = self.count - len(self._events)
+        return list(islice(self._events, max(0, seen - gone), None))
 
     def finish(self) -> None:
         """Nothing more will come."""
@@ -76,7 +90,7 @@ class Streams:
             return None
         found = self._streams.get(int(name))
         seen = int(number) + 1
-        return (found, seen) if found is not None and seen <= len(found.events) else None
+        return (found, seen) if found is not None and found.has(seen) else None
 
     def _forget(self) -> None:
         size = sum(stream.size for stream in self._streams.values())
@@ -98,7 +112,9 @@ class KeptOutlet(HttpOutlet):
         self._stream = streams.open()
 
     async def begin(self, reply: Reply) -> None:
-        """The upstream has the request: the stream begins."""
+        """The upstream has the request: the stream begins, if it had not on an earlier try."""
+        if self._streaming:
+            return
         await self._begin_stream(200, {})
         await self._write(self._stream.add(None))
 
@@ -134,10 +150,13 @@ async def send_again(send: Send, stream: Stream, seen: int) -> None:
     await begin_stream(send, 200, {})
     while True:
         stream.news.clear()
-        for event in stream.events[seen:]:
+        count, events = stream.count, stream.after(seen)
+        for event in events:
             await send_body(send, event)
-        seen = len(stream.events)
-        if stream.is_done:
+        seen = count
+        if stream.is_done and stream.count == seen:
             break
+        if stream.count != seen:
+            continue
         await stream.news.wait()
     await send_body(send, b"", last=True)

@@ -51,6 +51,11 @@ def unknown(what: str) -> EnvelopeError:
     return EnvelopeError(what, code="OUTCOME_UNKNOWN", hint=_UNSURE)
 
 
+def _too_large(what: str) -> EnvelopeError:
+    hint = "raise the limit for results, or let the tool return less at once"
+    return EnvelopeError(what, code="TOO_LARGE", hint=hint)
+
+
 class HttpReply:
     """What comes back over HTTP for one message, or for listening (``frame`` is None).
 
@@ -138,7 +143,7 @@ class HttpReply:
             return  # from here, by another task
         strict = json and bool(kind) and response.status == 200 and self._wanted is not None
         if not whole and json:
-            raise unknown(
+            raise _too_large(
                 f"the upstream at {self._shown} answered with more than the "
                 f"{self._limits.result:,} bytes accepted"
             )
@@ -180,7 +185,7 @@ class HttpReply:
         except EnvelopeError as error:  # an event beyond the limit
             self.ended = True
             self._response.close()
-            raise unknown(f"the upstream at {self._shown}: {error.message}") from None
+            raise _too_large(f"the upstream at {self._shown}: {error.message}") from None
         for event in found:
             self._event(event)
             if self.answered:
@@ -207,7 +212,7 @@ class HttpReply:
             _log.warning(
                 "an event of the upstream at %s is no message and was left out: %.200r",
                 self._shown,
-                error.message,
+                error.outline,
             )
             self._flaw = error
             return
@@ -219,7 +224,7 @@ class HttpReply:
     def _unreadable(self, error: FrameError) -> EnvelopeError:
         return unknown(
             f"the upstream at {self._shown} answered with what is no JSON-RPC message: "
-            f"{error.message[:200]}"
+            f"{error.outline}"
         )
 
 

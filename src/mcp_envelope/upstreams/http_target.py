@@ -46,6 +46,10 @@ _KEPT_BACK: Final = HOP_BY_HOP | frozenset(
     ]
 )
 _KEPT_BACK_PREFIXES: Final = ("x-forwarded-", "proxy-", "sec-")
+#: Names of headers in which people send what is for us alone.
+_CREDENTIAL: Final = re.compile(
+    r"api-?key|apikey|auth|token|secret|password|passwd|credential|signature|session-?key"
+)
 _FRAMING: Final = ("content-length", "transfer-encoding", "connection", "expect", "upgrade")
 
 
@@ -141,6 +145,8 @@ def _own(headers: Mapping[str, str]) -> dict[str, str]:
 def _passes(name: str) -> bool:
     """Whether a client's header goes on; what is no name of a header does not."""
     if name in _KEPT_BACK or name.startswith(_KEPT_BACK_PREFIXES):
+        return False
+    if _CREDENTIAL.search(name) is not None and not name.startswith("mcp-param-"):
         return False
     return _TOKEN.fullmatch(name) is not None
 

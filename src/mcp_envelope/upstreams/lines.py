@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from mcp_envelope.core import salvage
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, Id, read_frame
 from mcp_envelope.core.strict import Limits
 
-_KEPT: Final = 64 * 1024
-_STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
-_KEY: Final = re.compile(rb"[ \t\r\n,{]*+(" + _STRING + rb")[ \t\r\n]*+:[ \t\r\n]*+", re.DOTALL)
-_SCALAR: Final = re.compile(
-    _STRING + rb"|-?[0-9][0-9.eE+-]*+(?=[ \t\r\n,}])|true|false|null", re.DOTALL
-)
-_LAST_ID: Final = re.compile(
-    rb',\s*+"id"\s*+:\s*+('
-    + _STRING
-    + rb'|-?[0-9]++)\s*+(?:,\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+)?}\s*+\Z',
-    re.DOTALL,
-)
 _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
@@ -80,9 +67,9 @@ class LineCutter:
         if self._head is None:
             whole = b"".join(self._chunks) + data
             self._chunks.clear()
-            self._head, self._tail = whole[:_KEPT], whole[-_KEPT:]
+            self._head, self._tail = whole[: salvage.KEPT], whole[-salvage.KEPT :]
         else:
-            self._tail = (self._tail + data)[-_KEPT:]
+            self._tail = (self._tail + data)[-salvage.KEPT :]
 
     def _complete(self) -> bytes | Overlong:
         size, self._size = self._size, 0
@@ -110,7 +97,7 @@ def read_line(line: bytes | Overlong, limits: Limits) -> Frame | Flaw | None:
         message = f"a line has {line.size:,} bytes, more than the {limits.result:,} accepted"
         hint = "raise the limit for results, or let the tool return less at once"
         why = EnvelopeError(message, code="TOO_LARGE", hint=hint)
-        return Flaw(why, _answered_in(line.head, line.tail), line.head[:200])
+        return Flaw(why, salvage.answered_in(line.head, line.tail), line.head[:200])
     if line.endswith(b"\r"):
         line = line[:-1]
     try:
@@ -118,7 +105,7 @@ def read_line(line: bytes | Overlong, limits: Limits) -> Frame | Flaw | None:
     except FrameError as error:
         if not line or line.isspace():
             return None
-        return Flaw(error, _answered_by(line), line[:200])
+        return Flaw(error, salvage.answered(line), line[:200])
 
 
 def one_line(raw: bytes) -> bytes:
@@ -126,47 +113,3 @@ def one_line(raw: bytes) -> bytes:
     if b"\n" in raw or b"\r" in raw:
         raw = raw.translate(_LINE_ENDS)
     return raw + b"\n"
-
-
-def _answered_by(line: bytes) -> Id | None:
-    """The id that a spoilt line answers: read leniently, so NaN and repeated keys are fine."""
-    try:
-        value = json.loads(line.decode("utf-8", "replace").lstrip("\ufeff"))
-    except (ValueError, RecursionError):
-        return _answered_in(line[:_KEPT], line[-_KEPT:])
-    if not isinstance(value, dict) or "method" in value:
-        return None
-    return _usable(value.get("id")) if "result" in value or "error" in value else None
-
-
-def _answered_in(head: bytes, tail: bytes) -> Id | None:
-    """The same for what is no JSON, or only the ends of it: outermost members are looked at."""
-    found: Id | None = None
-    answers = False
-    position = 0 if head.lstrip().startswith(b"{") else len(head)
-    while (key := _KEY.match(head, position)) is not None:
-        if key[1] == b'"method"':
-            return None
-        answers = answers or key[1] in (b'"result"', b'"error"')
-        value = _SCALAR.match(head, key.end())
-        if value is None:
-            break
-        if key[1] == b'"id"':
-            found = _scalar(value[0])
-        position = value.end()
-    if answers and found is None and (last := _LAST_ID.search(tail)) is not None:
-        found = _scalar(last[1])
-    return found if answers else None
-
-
-def _scalar(text: bytes) -> Id | None:
-    try:
-        return _usable(json.loads(text))
-    except ValueError:
-        return None
-
-
-def _usable(value: Any) -> Id | None:
-    if isinstance(value, float):
-        return value if value.is_integer() else None
-    return value if isinstance(value, (str, int)) and not isinstance(value, bool) else None

@@ -233,9 +233,11 @@ class OwnLink:
     def _misheard(self, flaw: Flaw) -> None:
         key = key_of(flaw.id)
         call = self._calls.get(key) if key is not None else None
-        what = "an answer is unreadable" if call else "a line of its output is no message"
-        self._nursery.oddities.note(f"{what} ({flaw.why.message})", flaw.excerpt)
-        if call is not None:
+        if call is None:
+            what = f"a line of its output is no message ({flaw.why.outline})"
+            self._nursery.oddities.note(what, flaw.excerpt)
+        else:  # what stands in an answer is not ours to tell
+            self._nursery.oddities.note("an answer is unreadable")
             self._forget(call)
             call.fail(unreadable(self._nursery.name, flaw))
 

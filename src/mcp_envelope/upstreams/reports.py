@@ -51,7 +51,7 @@ def unreadable(name: str, flaw: Flaw) -> EnvelopeError:
     """What a call ends with whose answer cannot be read."""
     code = "TOO_LARGE" if flaw.why.code == "TOO_LARGE" else "OUTCOME_UNKNOWN"
     return EnvelopeError(
-        f"the answer of upstream {name!r} cannot be accepted: {flaw.why}",
+        f"the answer of upstream {name!r} cannot be accepted: {flaw.why.outline}",
         code=code,
         hint=flaw.why.hint if code == "TOO_LARGE" else "it acted, but what it said is not known",
     )

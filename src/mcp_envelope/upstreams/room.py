@@ -110,9 +110,11 @@ class Room:
 
     def _misheard(self, flaw: Flaw) -> None:
         call = self._call(flaw.id)
-        what = "an answer is unreadable" if call else "a line of its output is no message"
-        self._house.oddities.note(f"{what} ({flaw.why.message})", flaw.excerpt)
-        if call is not None:
+        if call is None:
+            what = f"a line of its output is no message ({flaw.why.outline})"
+            self._house.oddities.note(what, flaw.excerpt)
+        else:  # what stands in an answer is not ours to tell
+            self._house.oddities.note("an answer is unreadable")
             self.forget(call)
             call.fail(unreadable(self._house.name, flaw))
 

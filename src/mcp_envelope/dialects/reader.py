@@ -138,6 +138,11 @@ class Reader:
         """Whether the payload was marked as standing exactly as it is."""
         return self._carried.verbatim
 
+    @property
+    def comes_from_elsewhere(self) -> bool:
+        """Whether the envelope was made from one of another dialect, as what it carries tells."""
+        return bool(self._carried.consumed)
+
     def absent(self, pointer: str) -> None:
         """Remember that a member is not there which would be written without being asked."""
         self._kept[self._key(pointer)] = None

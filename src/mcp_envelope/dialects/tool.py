@@ -147,6 +147,9 @@ def _read_faults(reader: Reader, *, retry: bool) -> tuple[Fault, ...]:
         reader.mark("faults", "/errors/0")
         return (Fault(code=None, message=entries[0]["message"].value, retryable=retry),)
     reader.take("/errors")
+    bare = len(entries) == 1 and "code" not in entries[0]
+    if bare and reader.peek("/status/message") is None and not reader.comes_from_elsewhere:
+        reader.absent("/status/message")  # where the text would go if the detail were lost
     return tuple(
         _read_fault(reader, index, entry, retry=retry if index == 0 else None)
         for index, entry in enumerate(entries)
@@ -184,6 +187,7 @@ def _write_faults(writer: Writer, message: Failure) -> None:
     kept = writer.extra("/errors")
     if kept is None or not kept.value:
         more = any(key.startswith("tool/1.0#/errors/") for key in message.extras)
+        more = more or (writer.has_extra("/status/message") and not writer.extra("/status/message"))
         if more or len(entries) > 1 or len(entries[0]) > 1:
             writer.put("/errors", entries)
         elif first.message:

@@ -161,17 +161,13 @@ def rewritten(readme: str) -> str:
     def anew(found: re.Match[str]) -> str:
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(ROOT / "examples", Path(folder) / "examples")
-            shown = [
-                f"$ {command}\n{_kept_or_new(before, shell(command, Path(folder))[1])}"
-                for command, before in steps_of(found[1])
-            ]
+            shown = []
+            for command, before in steps_of(found[1]):
+                now = shell(command, Path(folder))[1].replace(folder, "/home/ada/mcp-envelope")
+                shown.append(f"$ {command}\n{before if masked(before) == masked(now) else now}")
         return f"<!-- run -->\n```console\n{''.join(shown)}```"
 
     return TOUR_BLOCK.sub(anew, readme)
-
-
-def _kept_or_new(before: str, now: str) -> str:
-    return before if masked(before) == masked(now) else now
 
 
 if __name__ == "__main__":

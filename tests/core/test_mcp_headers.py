@@ -38,9 +38,10 @@ ARGUMENTS = st.fixed_dictionaries(
         "other": SCALARS,
     },
 )
+# None with a letter beyond ASCII in base64: there the SDK (2.3) raises ValueError.
 VALUES = st.sampled_from(
     ["", "x", "42", "42.0", "42.5", "-7", "1e3", "true", "True", "a, b", "=?base64?eA==?=",
-     "=?base64?eA?=", "=?base64?eB==?=", "=?base64?/w==?=", "42, 42"]  # not "ü" in base64: there the SDK (2.3) raises ValueError
+     "=?base64?eA?=", "=?base64?eB==?=", "=?base64?/w==?=", "42, 42"]
 )  # fmt: skip
 HEADS = st.fixed_dictionaries(
     {},

@@ -128,7 +128,7 @@ def output_body(result: object, without_meta: str) -> Body:
     A ``_meta`` that held nothing else goes with it: so the digest is that of the result as it
     was before anybody had put the key there.
     """
-    value = result.value if type(result) is Document else result
+    value: Any = result.value if type(result) is Document else result
     meta = value.get("_meta") if type(value) is dict else None
     if type(meta) is dict and without_meta in meta:
         rest = {name: part for name, part in meta.items() if name != without_meta}

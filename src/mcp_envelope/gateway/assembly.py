@@ -15,7 +15,8 @@ from mcp_envelope.pipeline.answers import failure
 
 from . import merging
 from .gathering import Inbox, gather, listing
-from .ground import Ground
+from .ground import Ground, log
+from .label import advertised, wanted_mode
 from .malformed import call_without_id, record_malformed
 from .members import Member
 from .questions import AskingOutlet, Questions
@@ -197,7 +198,11 @@ class Assembly:
         for member in self._members.values():
             member.talk.agreed = self._agreed
         self._listen()
-        return _success(frame.id, result)
+        mode = wanted_mode(frame.params.get("capabilities"))
+        for member in self._members.values():
+            member.talk.label_mode = mode
+        shown = frame_of({"jsonrpc": "2.0", "id": frame.id, "result": result})
+        return Answer(raw=advertised(shown, stateless=frame.revision is not None).raw)
 
     async def _ping(self, frame: Frame, outlet: Outlet) -> Answer:
         return _success(frame.id, {})
@@ -266,9 +271,12 @@ class Assembly:
         """Hand on what an upstream says; if it came late, say that there is more now."""
         change = self._changed_by(member)
         await self._announce_late(member)
-        async for item in await member.talk.listen({}):
-            if item.frame is not None:
-                self._inbox.put(Item(change(item.frame)))
+        try:
+            async for item in await member.talk.listen({}):
+                if item.frame is not None:
+                    self._inbox.put(Item(change(item.frame)))
+        except EnvelopeError as error:
+            log.warning("%s is not heard any more: %s", member.name, error)
 
     async def _announce_late(self, member: Member) -> None:
         opening = self._opening

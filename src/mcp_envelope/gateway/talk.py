@@ -69,7 +69,7 @@ class Talk:
         self._shared = shared
         #: The revision of messages that do not name theirs.
         self.agreed = LEGACY
-        self._mode: str | None = None
+        self.label_mode: str | None = None
         self._hello: asyncio.Future[Reply] | None = None
         self._tools = Lookup(route, link, ground, self._noticed)
         self._tasks = Tasks()
@@ -282,7 +282,7 @@ class Talk:
         if self.on_result is not None:
             self.on_result(result.value)
         if call.frame.method == "initialize":
-            self._mode = wanted_mode(call.frame.params.get("capabilities"))
+            self.label_mode = wanted_mode(call.frame.params.get("capabilities"))
             agreed = result.value.get("protocolVersion")
             self.agreed = agreed if isinstance(agreed, str) else self.agreed
             if self.session is not None and is_gateway(result.value):
@@ -304,7 +304,7 @@ class Talk:
     ) -> tuple[tuple[str, ...], Mapping[str, Any]] | None:
         """Where a label goes, and what it says: into final results, at once or of a task."""
         mode = wanted_mode(call.frame.meta.get(f"{_PREFIX}clientCapabilities"))
-        if OFF in (mode or self._mode, self._route.rules(tool_of(call)).label):
+        if OFF in (mode or self.label_mode, self._route.rules(tool_of(call)).label):
             return None
         if facts is None:
             found = self._tasks.finished(call.frame, frame)

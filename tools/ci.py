@@ -41,6 +41,7 @@ def main(words: list[str]) -> int:
             python = environments.ready(place, found, ("dev",))
             check(steps, python, list(PARTS), fix=False, pytest=[])
             steps.tests("README and package, installed", python, ["-m", "install and not slow"])
+            steps.tests("gateways under fire", python, ["-m", "faults and not slow"])
             _try_peers(steps, python)
         else:
             python = environments.ready(place, found, ("test", "peers"))

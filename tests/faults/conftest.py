@@ -31,5 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         name = item.name.partition("[")[0]
         cases = _SLOW.get((item.path.name, name), ())
-        if item.path.parent.name == "faults" and any(case in item.name for case in cases):
-            item.add_marker(pytest.mark.slow)
+        if item.path.parent.name == "faults":
+            item.add_marker(pytest.mark.faults)
+            if any(case in item.name for case in cases):
+                item.add_marker(pytest.mark.slow)

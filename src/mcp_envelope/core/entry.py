@@ -109,6 +109,11 @@ class Receipt:
     digest: str
 
 
+def body_of_value(value: object) -> Body:
+    """The same of a plain value, null included: what is digested is the value, not its text."""
+    return _body(value)
+
+
 def body_of(document: Document | None) -> Body:
     """What is said of a value: the digest and size of its canonical form.
 
@@ -117,19 +122,19 @@ def body_of(document: Document | None) -> Body:
     return ABSENT if document is None else _body(document)
 
 
-def output_body(result: Document, without_meta: str) -> Body:
+def output_body(result: object, without_meta: str) -> Body:
     """What is said of a result, leaving our own key of its ``_meta`` out if it has it.
 
     A ``_meta`` that held nothing else goes with it: so the digest is that of the result as it
     was before anybody had put the key there.
     """
-    value = result.value
+    value = result.value if type(result) is Document else result
     meta = value.get("_meta") if type(value) is dict else None
     if type(meta) is dict and without_meta in meta:
         rest = {name: part for name, part in meta.items() if name != without_meta}
         without = {name: part for name, part in value.items() if name != "_meta"}
         return _body({**without, "_meta": rest} if rest else without)
-    return _body(result)
+    return _body(value)
 
 
 def _body(value: object) -> Body:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mcp_envelope.core import codes
-from mcp_envelope.core.entry import ABSENT, Body, Event, Facts, Receipt, body_of, output_body
+from mcp_envelope.core.entry import ABSENT, Body, Event, Facts, Receipt, body_of_value, output_body
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError
 
@@ -49,8 +49,8 @@ class Record:
         if self.settled or not (self.admitted or self._is_refusal(error)):
             return None
         self.settled = True
-        if answer is not None and (result := answer.result) is not None:
-            self.output = output_body(result, LABEL)
+        if answer is not None and "result" in answer.value:
+            self.output = output_body(answer.value["result"], LABEL)
         fault = _fault_of(error, answer)
         self.duration_ms = round((self._stages.tick() - self._call.began) * 1000, 3)
         facts = self._facts(
@@ -72,7 +72,7 @@ class Record:
         frame, tool, kind = call.frame, call.tool, call.kind
         if call.input is None:
             has_some = call.is_recorded and "arguments" in frame.params
-            call.input = body_of(frame.document["params"]["arguments"] if has_some else None)
+            call.input = body_of_value(frame.params["arguments"]) if has_some else ABSENT
         return Facts(
             event=event,
             time=self._stages.now(),

@@ -381,4 +381,11 @@ async def _whole(reply: Reply) -> Answer:
 
 
 def _report(call: Call, error: BaseException) -> None:
-    log.error("call %s (%s): %s", call.request_id, call.frame.method, error, exc_info=error)
+    foreseen = isinstance(error, EnvelopeError)
+    log.error(
+        "call %s (%s): %s",
+        call.request_id,
+        call.frame.method,
+        error,
+        exc_info=None if foreseen else error,
+    )

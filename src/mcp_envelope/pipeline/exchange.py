@@ -83,6 +83,7 @@ async def _in_time(call: Call, record: Record, stages: Stages) -> Answered:
 async def _dispatch(call: Call, stages: Stages) -> Answered:
     """Send the request; again, after a pause, if it is certain that nothing had reached it."""
     left = stages.retries(call)
+    cause: EnvelopeError | None = None
     for attempt in range(left + 1):
         call.dispatched = True
         try:
@@ -91,10 +92,11 @@ async def _dispatch(call: Call, stages: Stages) -> Answered:
             if error.code != "UPSTREAM_UNAVAILABLE":
                 raise
             call.dispatched = False
+            cause = cause or error  # what failed first says why; what follows, that it is down
             wait = getattr(error, "retry_after", None) or 0.0
             pause = max(_PAUSES[min(attempt, len(_PAUSES) - 1)], wait)
             if attempt == left or pause > _PAUSES[-1]:
-                raise
+                raise cause from None
         await asyncio.sleep(pause)
     raise AssertionError("the last attempt returns or raises")
 

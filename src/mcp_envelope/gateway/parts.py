@@ -23,7 +23,7 @@ def upstream_of(settings: UpstreamSettings, limits: Limits = DEFAULT_LIMITS) -> 
             limits=limits,
         )
         return made
-    made = upstream_class("stdio")(
+    child: Upstream = upstream_class("stdio")(
         settings.name,
         settings.command,
         env=settings.env,
@@ -33,7 +33,7 @@ def upstream_of(settings: UpstreamSettings, limits: Limits = DEFAULT_LIMITS) -> 
         idle=settings.idle,
         grace=settings.grace,
     )
-    return made
+    return child
 
 
 def limits_of(settings: Settings) -> Limits:

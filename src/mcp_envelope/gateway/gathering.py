@@ -14,57 +14,79 @@ from mcp_envelope.core.link import Item
 
 from . import merging
 from .ground import log
-from .members import DEADLINE, Member
+from .members import DEADLINE, Member, SaidError
 
 T = TypeVar("T")
 _MOST_KEPT: Final = 1_000
-_IDENTITY: Final = "io.modelcontextprotocol/"
+_MOST_BYTES: Final = 16 * 1024 * 1024
+_PREFIX: Final = "io.modelcontextprotocol/"
+#: Who asks is told on; what level of logs he wants is not, for nobody hands these on.
+_IDENTITY: Final = ("protocolVersion", "clientCapabilities", "clientInfo")
 
 
 async def gather(
     members: Iterable[Member], ask: Callable[[Member], Awaitable[T]]
-) -> tuple[dict[str, T], list[str]]:
-    """What each member answers by the deadline, and the names of those that do not."""
-    asked = {asyncio.ensure_future(ask(member)): member.name for member in members}
-    if not asked:
-        return {}, []
-    await asyncio.wait(asked, timeout=DEADLINE)
-    found: dict[str, T] = {}
-    absent: list[str] = []
-    for task, name in asked.items():
-        error = task.exception() if task.done() and not task.cancelled() else None
-        if not task.done():
+) -> tuple[dict[str, T], dict[str, EnvelopeError]]:
+    """What each member answers by the deadline, and why others do not."""
+    asked = {member.name: asyncio.ensure_future(ask(member)) for member in members}
+    for task in asked.values():
+        task.add_done_callback(_looked_at)
+    try:
+        if asked:
+            await asyncio.wait(asked.values(), timeout=DEADLINE)
+    finally:  # also where the client has gone meanwhile
+        for task in asked.values():
             task.cancel()
-            why: object = f"no answer within {DEADLINE:g} s"
-        elif isinstance(error, EnvelopeError):
-            why = error
+    found: dict[str, T] = {}
+    failed: dict[str, EnvelopeError] = {}
+    for name, task in asked.items():
+        if not task.done() or task.cancelled():
+            why = f"{name} gave no answer within {DEADLINE:g} s"
+            failed[name] = EnvelopeError(why, code="UPSTREAM_UNAVAILABLE")
+            continue
+        error = task.exception()
+        if isinstance(error, EnvelopeError):
+            failed[name] = error
         elif error is not None:
             raise error
         else:
             found[name] = task.result()
-            continue
-        absent.append(name)
-        log.warning("%s is absent: %s", name, why)
-    return found, absent
+    for name, why_not in failed.items():
+        log.warning("%s is absent: %s", name, why_not)
+    return found, failed
+
+
+def _looked_at(task: asyncio.Future[Any]) -> None:
+    """Look at an error that comes after the deadline, so that nobody says that nobody has."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def listing(
+    method: str,
     frame: Frame,
     members: Iterable[Member],
     stand_by: Callable[[Member], Awaitable[object]],
-    *,
-    stateless: bool,
-) -> tuple[dict[str, list[Document]], list[str]]:
-    """All pages of a list from each member that has such a list."""
+) -> tuple[dict[str, list[Document] | None], dict[str, EnvelopeError]]:
+    """All pages of a list from each member; None from those that have no such list."""
     params = own_params(frame)
-    needed = merging.NEEDED[frame.method]
+    needed = merging.NEEDED[method]
 
-    async def ask(member: Member) -> list[Document]:
+    async def ask(member: Member) -> list[Document] | None:
+        if member.is_overdue:
+            raise EnvelopeError(
+                f"{member.name} has not answered initialize yet", code="UPSTREAM_UNAVAILABLE"
+            )
         await stand_by(member)
-        if not stateless and not member.can(needed):
-            return []
-        pages = [page async for page in member.pages(frame.method, params)]
-        if frame.method == "tools/list":
+        if member.greeting is not None and frame.revision is None and not member.can(needed):
+            return None
+        try:
+            pages = [page async for page in member.pages(method, params)]
+        except SaidError as error:
+            if error.lacks_method:
+                return None
+            raise
+        if method == "tools/list":
             for page in pages:
                 member.talk.learn_tools(page, whole=len(pages) == 1)
         return pages
@@ -74,14 +96,16 @@ async def listing(
 
 def own_params(frame: Frame) -> dict[str, Any]:
     """The parameters of a question that the gateway asks on behalf of a request."""
-    meta = {name: part for name, part in frame.meta.items() if name.startswith(_IDENTITY)}
+    names = [_PREFIX + name for name in _IDENTITY]
+    meta = {name: frame.meta[name] for name in names if name in frame.meta}
     return {"_meta": meta} if meta else {}
 
 
 class Inbox:
     """What several upstreams say by themselves, in the order of its coming, for one reader.
 
-    As a :class:`~mcp_envelope.core.link.Reply`. Without a reader the oldest are dropped.
+    As a :class:`~mcp_envelope.core.link.Reply`. Without a reader the oldest are dropped, and
+    ``dropped`` is told, for somebody may wait for an answer.
     """
 
     status = 200
@@ -89,15 +113,26 @@ class Inbox:
     streams: bool | None = None
     body = b""
 
-    def __init__(self) -> None:
-        self._items: deque[Item] = deque(maxlen=_MOST_KEPT)
+    def __init__(self, dropped: Callable[[Frame], object]) -> None:
+        self.readers = 0
+        self._dropped = dropped
+        self._frames: deque[Frame] = deque()
+        self._size = 0
         self._arrived = asyncio.Event()
         self._closed = False
 
-    def put(self, item: Item) -> None:
+    def put(self, frame: Frame) -> None:
         """Add one."""
-        self._items.append(item)
+        self._frames.append(frame)
+        self._size += len(frame.raw)
+        while len(self._frames) > _MOST_KEPT or self._size > _MOST_BYTES:
+            self._dropped(self._take())
         self._arrived.set()
+
+    def _take(self) -> Frame:
+        frame = self._frames.popleft()
+        self._size -= len(frame.raw)
+        return frame
 
     def open(self) -> Inbox:
         """To be read by somebody."""
@@ -105,11 +140,15 @@ class Inbox:
 
     async def __aiter__(self) -> AsyncIterator[Item]:
         """The items as they come."""
-        while not self._closed:
-            while self._items:
-                yield self._items.popleft()
-            self._arrived.clear()
-            await self._arrived.wait()
+        self.readers += 1
+        try:
+            while not self._closed:
+                while self._frames:
+                    yield Item(self._take())
+                self._arrived.clear()
+                await self._arrived.wait()
+        finally:
+            self.readers -= 1
 
     async def close(self) -> None:
         """Nothing: it stays for the next reader."""

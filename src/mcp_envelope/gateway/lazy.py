@@ -20,6 +20,7 @@ class LazyLink:
         self._link: Link | None = None
         self._making = asyncio.Lock()
         self._made = asyncio.Event()
+        self._closed = False
 
     @property
     def is_made(self) -> bool:
@@ -35,8 +36,16 @@ class LazyLink:
         await self._made.wait()
         return await (self._link or await self._make()).listen(head)
 
+    async def renew(self) -> None:
+        """End the conversation, and begin another one when something is next sent."""
+        link, self._link = self._link, None
+        self._made.clear()
+        if link is not None:
+            await link.close()
+
     async def close(self) -> None:
         """End the conversation; safe to call twice."""
+        self._closed = True
         if self._link is not None:
             await self._link.close()
 
@@ -45,4 +54,6 @@ class LazyLink:
             if self._link is None:
                 self._link = await self._route.upstream.connect(stateless=self._stateless)
                 self._made.set()
+                if self._closed:
+                    await self._link.close()
         return self._link

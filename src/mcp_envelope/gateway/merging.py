@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mcp_envelope import __version__
 from mcp_envelope.core.document import Document, build
-from mcp_envelope.core.door import STATELESS
+from mcp_envelope.core.door import LEGACY, STATELESS
 
 #: Our key of ``_meta`` that names upstreams which did not answer.
 ABSENT: Final = "dev.mcp-envelope/absent"
@@ -32,10 +32,10 @@ NEEDED: Final = {
 
 def initialized(answers: Mapping[str, Mapping[str, Any]], absent: Sequence[str]) -> dict[str, Any]:
     """The result of initialize: the oldest version agreed on, and what any server can do."""
-    versions = [str(each.get("protocolVersion", "")) for each in answers.values()]
+    versions = [each.get("protocolVersion") for each in answers.values()]
     result = {
-        "protocolVersion": min(version for version in versions if version),
-        "capabilities": capabilities([each.get("capabilities") for each in answers.values()]),
+        "protocolVersion": min((v for v in versions if isinstance(v, str) and v), default=LEGACY),
+        "capabilities": _capabilities(answers, absent),
         "serverInfo": {"name": "mcp-envelope", "version": __version__},
         **_instructions(answers),
     }
@@ -44,12 +44,11 @@ def initialized(answers: Mapping[str, Mapping[str, Any]], absent: Sequence[str])
 
 def discovered(answers: Mapping[str, Mapping[str, Any]], absent: Sequence[str]) -> dict[str, Any]:
     """The result of server/discover, likewise."""
-    offered = [set(each.get("supportedVersions") or [STATELESS]) for each in answers.values()]
-    shared = set.intersection(*offered) or {STATELESS}
+    shared = set.intersection(*map(_versions, answers.values())) or {STATELESS}
     result = {
         "resultType": "complete",
         "supportedVersions": sorted(shared, reverse=True),
-        "capabilities": capabilities([each.get("capabilities") for each in answers.values()]),
+        "capabilities": _capabilities(answers, absent),
         **_instructions(answers),
         **caching(list(answers.values())),
     }
@@ -74,12 +73,23 @@ def listed(
     return build(_with_meta(result, meta))
 
 
-def capabilities(given: Sequence[Any]) -> dict[str, Any]:
-    """What any of the servers can do."""
+def _versions(answer: Mapping[str, Any]) -> set[str]:
+    given = answer.get("supportedVersions")
+    found = {each for each in given if isinstance(each, str)} if isinstance(given, list) else None
+    return found or {STATELESS}
+
+
+def _capabilities(answers: Mapping[str, Mapping[str, Any]], absent: Sequence[str]) -> Any:
+    """What any of the servers can do. Of one that is absent nobody knows; it may bring tools."""
     merged: dict[str, Any] = {}
-    for each in given:
-        if isinstance(each, dict):
-            _merge(merged, each)
+    for each in answers.values():
+        if isinstance(given := each.get("capabilities"), dict):
+            _merge(merged, given)
+    if absent:
+        _merge(merged, {"tools": {}})
+        for name in ("tools", "prompts", "resources"):
+            if isinstance(found := merged.get(name), dict):
+                found["listChanged"] = True
     return merged
 
 

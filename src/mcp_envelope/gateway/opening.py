@@ -13,7 +13,7 @@ from mcp_envelope.core.frame import frame_of
 
 from .assembly import Assembly
 from .gathering import gather
-from .ground import Ground
+from .ground import Ground, log
 from .lazy import LazyLink
 from .members import Member
 from .route import Route
@@ -56,7 +56,7 @@ def several(routes: Mapping[str, Route], ground: Ground, *, namespace: bool) -> 
         }
         routing = Routing(namespace=namespace)
         for member in members.values():
-            member.talk.on_result = partial(routing.note_task, member)
+            member.talk.on_result = partial(routing.note_result, member)
         return Assembly(
             members,
             routing,
@@ -85,7 +85,7 @@ async def check_names(routes: Mapping[str, Route], ground: Ground) -> None:
 
 async def _check_names(members: list[Member], what: str) -> None:
     async def names(member: Member) -> list[str]:
-        await member.greet(frame_of(_OPENING), ready=True)
+        await member.greet(frame_of(_OPENING), lambda: True)
         if not member.can(what):
             return []
         return [
@@ -95,7 +95,9 @@ async def _check_names(members: list[Member], what: str) -> None:
             if isinstance(entry, dict) and isinstance(entry.get("name"), str)
         ]
 
-    found, _ = await gather(members, names)
+    found, absent = await gather(members, names)
+    if absent:
+        log.warning("the names of %s could not be compared at the start", ", ".join(absent))
     owner: dict[str, str] = {}
     for server, its in found.items():
         for name in its:

@@ -49,6 +49,7 @@ class Questions:
             if server is None or known is None:
                 return None
             self._shown.pop((server, id_key(known)), None)
+            self._tokens.pop(str(frame.id), None)
             return server, frame.put(("id",), known)
         if frame.method == _PROGRESS:
             found = self._tokens.get(str(frame.params.get("progressToken")))
@@ -63,13 +64,12 @@ class Questions:
             oldest = next(iter(self._asked))
             gone, known = self._asked.pop(oldest)
             self._shown.pop((gone, id_key(known)), None)
+            self._tokens.pop(oldest, None)
         self._asked[shown] = (server, own)
         self._shown[server, id_key(own)] = shown
         changed = frame.put(("id",), shown)
         token = frame.meta.get("progressToken")
         if _is_id(token):
-            if len(self._tokens) >= _MOST:
-                del self._tokens[next(iter(self._tokens))]
             self._tokens[shown] = (server, token)
             changed = changed.put(("params", "_meta", "progressToken"), shown)
         return changed

@@ -89,7 +89,7 @@ async def _dispatch(call: Call, stages: Stages) -> Answered:
         try:
             return await _deliver(call, stages)
         except EnvelopeError as error:
-            if error.code != "UPSTREAM_UNAVAILABLE":
+            if error.code != "UPSTREAM_UNAVAILABLE" or error.was_answered:
                 raise
             call.dispatched = False
             cause = cause or error  # what failed first says why; what follows, that it is down
@@ -138,11 +138,10 @@ def _bodily(reply: Reply) -> Answered:
     """
     if reply.status < 500:
         return Answered(reply.status, reply.headers, None, reply.body)
-    unavailable = reply.status == 503
     raise EnvelopeError(
         f"the upstream answered with HTTP {reply.status}",
-        code="UPSTREAM_UNAVAILABLE" if unavailable else "OUTCOME_UNKNOWN",
-        hint="its own log may say why",
+        code="OUTCOME_UNKNOWN",
+        hint="its own log may say why, and whether the tool has acted",
     )
 
 
@@ -230,7 +229,7 @@ async def _refused(call: Call, record: Record, error: EnvelopeError, stages: Sta
 
 async def _interrupted(call: Call, record: Record, stages: Stages) -> Answer:
     """The task was cancelled: by the client (``call.ended`` says so), or because we stop."""
-    code = call.ended or ("OUTCOME_UNKNOWN" if call.dispatched else "CANCELLED")
+    code = call.ended or ("OUTCOME_UNKNOWN" if call.dispatched else "UPSTREAM_UNAVAILABLE")
     why = "the client wanted no answer any more" if call.ended else "the gateway was stopped"
     error = EnvelopeError(why, code=code)
     answer = await asyncio.shield(_refused(call, record, error, stages))

@@ -13,7 +13,7 @@ from mcp_envelope.core.link import Item, Link
 from mcp_envelope.pipeline.call import TOOL_CALL, Call
 from mcp_envelope.pipeline.catalog import Catalog, Tool
 
-from .ground import Ground
+from .ground import Ground, log
 from .route import Route
 
 #: Ids of the gateway's own requests begin so.
@@ -22,7 +22,7 @@ LIST: Final = "tools/list"
 _PREFIX: Final = "io.modelcontextprotocol/"
 _IDENTITY: Final = ("protocolVersion", "clientCapabilities", "clientInfo")
 #: How long the gateway's own questions may take.
-_PATIENCE: Final = 30.0
+_PATIENCE: Final = 10.0
 
 
 class Lookup:
@@ -48,6 +48,7 @@ class Lookup:
         name = tool_of(call) or ""
         if not self.catalog.is_complete:
             call.warn("the list of tools could not be had, so nothing was checked against it")
+            log.warning("%s does not list its tools: calls are not checked", self._route.name)
         elif self._route.rules(name).unknown_tools == "refuse":
             call.tool = await self._of(call, anew=True, forced=True)
             if call.tool is not None:

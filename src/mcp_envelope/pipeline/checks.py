@@ -53,7 +53,7 @@ async def check_output(call: Call, answer: Frame, mode: Mode, again: Again) -> N
     result = answer.value.get("result")
     if mode == "off" or call.tool is None or not call.tool.has_output:
         return
-    if not isinstance(result, dict) or result.get("isError") is True or not is_final(answer):
+    if "result" not in answer.value or (isinstance(result, dict) and not _is_checked(answer)):
         return
     if (problems := _flaws(call, result)) and (newer := await again(call)) is not None:
         call.tool = newer
@@ -72,9 +72,16 @@ def is_final(answer: Frame) -> bool:
     return not (isinstance(result.get("task"), dict) and "content" not in result)
 
 
-def _flaws(call: Call, result: dict[str, Any]) -> list[Problem]:
+def _is_checked(answer: Frame) -> bool:
+    return answer.value["result"].get("isError") is not True and is_final(answer)
+
+
+def _flaws(call: Call, result: Any) -> list[Problem]:
     if call.tool is None or not call.tool.has_output:
         return []
+    if not isinstance(result, dict):
+        why = "the result of a tool is an object"
+        return [Problem("/result", "mcp/result", why, "return one")]
     check = _usable(call, call.tool.output_check(), "output")
     if check is None:
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -33,6 +34,10 @@ _REQUIRED: Final = ("protocolVersion", "clientCapabilities")
 _HANDSHAKES: Final = ("initialize", "server/discover")
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 _CANCELLED: Final = "notifications/cancelled"
+#: A ``traceparent`` (W3C Trace Context); what later versions append is not looked at.
+_TRACE: Final = re.compile(
+    "(?!ff|00.{53}.)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
+)
 #: How long an upstream may still answer what the client has cancelled.
 _GRACE: Final = 2.0
 
@@ -356,8 +361,8 @@ def _check_identity(frame: Frame) -> None:
 def trace_of(frame: Frame, head: Mapping[str, str]) -> str | None:
     """The trace that a message belongs to: its ``traceparent``, or that of the HTTP request."""
     said = frame.meta.get("traceparent") or head.get("traceparent")
-    parts = said.split("-") if isinstance(said, str) else []
-    return parts[1] if len(parts) >= 4 and len(parts[1]) == 32 and parts[1].isalnum() else None
+    found = _TRACE.fullmatch(said) if isinstance(said, str) else None
+    return found[1] if found is not None else None
 
 
 def _end(call: Call) -> None:

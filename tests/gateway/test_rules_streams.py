@@ -102,14 +102,16 @@ def test_silence_is_filled_in_front_of_pipes(revision: str, tmp_path: Path) -> N
     """A comment now and then while a call says nothing; the answer comes on the same stream."""
 
     async def work() -> None:
-        async with rigged("http", "child", revision, tmp_path) as rig:
-            async with rig.stream(rig.call(plan=plan(then="hang"))) as stream:
-                while await stream.block() != b": ping":
-                    pass
-                assert stream.head["x-accel-buffering"] == "no"
-                await rig.tell("notifications/release")
-                blocks = [block for block in await stream.rest() if block != b": ping"]
-                assert LABEL in said_in(blocks[-1])["result"]["_meta"]
+        async with (
+            rigged("http", "child", revision, tmp_path) as rig,
+            rig.stream(rig.call(plan=plan(then="hang"))) as stream,
+        ):
+            while await stream.block() != b": ping":
+                pass
+            assert stream.head["x-accel-buffering"] == "no"
+            await rig.tell("notifications/release")
+            blocks = [block for block in await stream.rest() if block != b": ping"]
+            assert LABEL in said_in(blocks[-1])["result"]["_meta"]
 
     with patch.object(http, "_PING_EVERY", 0.02), patch.object(http, "_WATCH_AFTER", 0.0):
         asyncio.run(work())

@@ -268,18 +268,18 @@ def test_the_result_of_a_task_gets_the_label(
 def test_a_result_in_a_notification_gets_the_label(
     door: str, upstream: str, tmp_path: Path
 ) -> None:
-    """``notifications/tasks``, on whichever stream it comes."""
+    """``notifications/tasks``, on the stream of a client that has subscribed."""
     note = b'{"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"t-1",'
-    note += b'"status":"completed","result":{"content":[],"_meta":{"v/w": 1.0}}}}'
+    note += b'"status":"completed","result":{"content":[],"_meta":{"v/w": 1.0}},'
+    note += b'"_meta":{"io.modelcontextprotocol/subscriptionId":@ID@}}}'
 
     async def work() -> None:
         async with rigged(door, upstream, STATELESS, tmp_path) as rig:
             await rig.ask(rig.call(plan=answering(TASK[STATELESS])))
-            done = b'{"jsonrpc":"2.0","id":@ID@,"result":{"content":[]}}'
-            says = plan(note, done, how="sse")
-            said = await rig.ask(rig.call(plan=says))
+            says = {"plan": plan(note, DONE, how="sse")}
+            said = await rig.ask(rig.request("subscriptions/listen", says))
             told = next(raw for raw in said.messages if b"notifications/tasks" in raw)
-            assert unlabelled(told, had_meta=True) == note
+            assert unlabelled(told, had_meta=True) == note.replace(b"@ID@", b"%d" % rig.count)
             label = json.loads(told)["params"]["result"]["_meta"][NAME]
             assert label["output"] == digest_of({"content": [], "_meta": {"v/w": 1.0}})
 

@@ -42,17 +42,15 @@ class Lookup:
         """Set the call's tool. TOOL_NOT_FOUND where there is none, if such calls are refused."""
         if call.frame.method != TOOL_CALL:
             return
-        call.tool = await self._of(call, anew=False)
+        name = tool_of(call) or ""
+        refuses = self._route.rules(name).unknown_tools == "refuse"
+        call.tool = await self._of(call, anew=False, since=call.began if refuses else None)
         if call.tool is not None:
             return
-        name = tool_of(call) or ""
         if not self.catalog.is_complete:
             call.warn("the list of tools could not be had, so nothing was checked against it")
             log.warning("%s does not list its tools: calls are not checked", self._route.name)
-        elif self._route.rules(name).unknown_tools == "refuse":
-            call.tool = await self._of(call, anew=True, forced=True)
-            if call.tool is not None:
-                return
+        elif refuses:
             raise EnvelopeError(
                 f"there is no tool {name[:100]!r}",
                 code="TOOL_NOT_FOUND",
@@ -62,15 +60,15 @@ class Lookup:
         else:
             call.warn("the tool is not in the server's list, so nothing was checked")
 
-    async def again(self, call: Call) -> Tool | None:
-        """The tool in a list that is asked for anew."""
-        return await self._of(call, anew=True)
+    async def again(self, call: Call, since: float | None) -> Tool | None:
+        """The tool in a list that was not asked for before ``since``; None: than a moment ago."""
+        return await self._of(call, anew=True, since=since)
 
-    async def _of(self, call: Call, *, anew: bool, forced: bool = False) -> Tool | None:
+    async def _of(self, call: Call, *, anew: bool, since: float | None) -> Tool | None:
         async def fetch(cursor: str | None) -> Document:
             return await self._ask(call, cursor)
 
-        return await self.catalog.find(tool_of(call) or "", fetch, anew=anew, forced=forced)
+        return await self.catalog.find(tool_of(call) or "", fetch, anew=anew, since=since)
 
     async def _ask(self, call: Call, cursor: str | None) -> Document:
         """A page of tools/list, asked for in the caller's name: what it may see is what counts."""

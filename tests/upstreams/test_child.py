@@ -29,7 +29,7 @@ _ANSWER = '{"jsonrpc":"2.0","id":1,"result":{"ok":true}}'
 def test_the_table_loads_the_class() -> None:
     """The family's table leads to the class; a wrong name is told the right ones."""
     assert upstream_class("stdio") is StdioUpstream
-    with pytest.raises(UsageError, match="known: stdio"):
+    with pytest.raises(UsageError, match="known: http, stdio"):
         upstream_class("stdoi")
     with pytest.raises(UsageError):
         StdioUpstream("x", "one text")

@@ -359,7 +359,7 @@ def test_a_session_that_cannot_be_opened_anew_is_an_error() -> None:
     "status,code",
     [(400, "OUTCOME_UNKNOWN"), (401, "UPSTREAM_UNAVAILABLE"), (403, "UPSTREAM_UNAVAILABLE"),
      (404, "UPSTREAM_UNAVAILABLE"), (405, "OUTCOME_UNKNOWN"), (429, "UPSTREAM_UNAVAILABLE"),
-     (500, "OUTCOME_UNKNOWN"), (502, "OUTCOME_UNKNOWN"), (503, "UPSTREAM_UNAVAILABLE"),
+     (500, "OUTCOME_UNKNOWN"), (502, "OUTCOME_UNKNOWN"), (503, "OUTCOME_UNKNOWN"),
      (504, "OUTCOME_UNKNOWN"), (307, "UPSTREAM_UNAVAILABLE"), (304, "OUTCOME_UNKNOWN")],
 )  # fmt: skip
 def test_a_status_without_a_message_is_an_error(status: int, code: str) -> None:

@@ -58,6 +58,8 @@ class EnvelopeError(Exception):
         self.hint = hint
         #: What else the answer is to say, for programs.
         self.data: dict[str, object] = {}
+        #: Whether somebody has answered so: sending the same again at once would be no help.
+        self.was_answered = False
 
     @property
     def outline(self) -> str:

@@ -91,6 +91,9 @@ class Ledger(Protocol):
     async def append(self, facts: Facts) -> Receipt:
         """Write a line; returns once it is as durable as the store promises.
 
+        What was begun is finished: where the caller is cancelled meanwhile, CancelledError comes
+        after the line was written, and never instead.
+
         EnvelopeError RECORD_UNAVAILABLE, with the reason and without paths or secrets, if it
         was not written.
         """

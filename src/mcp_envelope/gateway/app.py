@@ -81,8 +81,10 @@ class Gateway:
                 yield gateway
             finally:
                 tidying.cancel()
-                await gateway.desk.close()
-                await asyncio.gather(*(route.upstream.close() for route in routes.values()))
+                ends = [gateway.desk.close(), *(each.upstream.close() for each in routes.values())]
+                for error in await asyncio.gather(*ends, return_exceptions=True):
+                    if error is not None:
+                        log.error("something did not end as it should", exc_info=error)
                 await _say_stopped(ground)
         finally:
             await ground.ledger.close()

@@ -57,6 +57,7 @@ class Assembly:
     ) -> None:
         self.session = session
         self.used = ground.tick()
+        self.on_failed: Callable[[], None] | None = None
         self._members = dict(members)
         self._routing = routing
         self._ground = ground

@@ -33,6 +33,8 @@ class _Gathering:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
+        if not data:  # asyncio of 3.12 and 3.13 would try to write it for ever
+            return
         if not self._parts:
             self._soon(self._flush)
         self._parts.append(data)

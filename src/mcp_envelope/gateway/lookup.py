@@ -49,6 +49,9 @@ class Lookup:
         if not self.catalog.is_complete:
             call.warn("the list of tools could not be had, so nothing was checked against it")
         elif self._route.rules(name).unknown_tools == "refuse":
+            call.tool = await self._of(call, anew=True, forced=True)
+            if call.tool is not None:
+                return
             raise EnvelopeError(
                 f"there is no tool {name[:100]!r}",
                 code="TOOL_NOT_FOUND",
@@ -62,11 +65,11 @@ class Lookup:
         """The tool in a list that is asked for anew."""
         return await self._of(call, anew=True)
 
-    async def _of(self, call: Call, *, anew: bool) -> Tool | None:
+    async def _of(self, call: Call, *, anew: bool, forced: bool = False) -> Tool | None:
         async def fetch(cursor: str | None) -> Document:
             return await self._ask(call, cursor)
 
-        return await self.catalog.find(tool_of(call) or "", fetch, anew=anew)
+        return await self.catalog.find(tool_of(call) or "", fetch, anew=anew, forced=forced)
 
     async def _ask(self, call: Call, cursor: str | None) -> Document:
         """A page of tools/list, asked for in the caller's name: what it may see is what counts."""

@@ -7,8 +7,7 @@ from pathlib import Path
 from mcp_envelope.core.document import DEFAULT_LIMITS, Limits
 from mcp_envelope.core.link import Upstream
 from mcp_envelope.stores import default_path
-from mcp_envelope.upstreams.http import HttpUpstream
-from mcp_envelope.upstreams.stdio import StdioUpstream
+from mcp_envelope.upstreams import upstream_class
 
 from .settings import Settings, UpstreamSettings
 
@@ -16,14 +15,15 @@ from .settings import Settings, UpstreamSettings
 def upstream_of(settings: UpstreamSettings, limits: Limits = DEFAULT_LIMITS) -> Upstream:
     """The upstream that the settings describe; nothing is started or sent yet."""
     if settings.url is not None:
-        return HttpUpstream(
+        made: Upstream = upstream_class("http")(
             settings.name,
             settings.url,
             headers=settings.headers,
             connect_timeout=settings.connect_timeout,
             limits=limits,
         )
-    return StdioUpstream(
+        return made
+    child: Upstream = upstream_class("stdio")(
         settings.name,
         settings.command,
         env=settings.env,
@@ -33,6 +33,7 @@ def upstream_of(settings: UpstreamSettings, limits: Limits = DEFAULT_LIMITS) -> 
         idle=settings.idle,
         grace=settings.grace,
     )
+    return child
 
 
 def limits_of(settings: Settings) -> Limits:

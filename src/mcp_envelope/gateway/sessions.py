@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final, Protocol
 
 from mcp_envelope.core.door import LEGACY, STATELESS, Answer, Conversation, RefusedError
@@ -22,6 +24,7 @@ from .talk import Talk
 
 #: Versions whose clients shake hands first.
 STATEFUL: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SESSION: Final = "mcp-session-id"
 _VERSION: Final = "mcp-protocol-version"
 #: Sessions of an HTTP upstream are only remembered, at most so many.
@@ -29,9 +32,14 @@ _MOST_REMEMBERED: Final = 10_000
 
 
 class Kept(Conversation, Protocol):
-    """A conversation that is looked after. ``used`` is when, by the gateway's clock."""
+    """A conversation that is looked after.
+
+    ``used`` is when it was, by the gateway's clock; ``on_failed`` is to be called where its
+    handshake is refused.
+    """
 
     used: float
+    on_failed: Callable[[], None] | None
 
     @property
     def is_idle(self) -> bool:
@@ -58,6 +66,7 @@ class Sessions:
         self._idle = idle
         self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._shared: dict[tuple[str, str], Kept] = {}
+        self._ending: set[asyncio.Task[None]] = set()
 
     async def converse(
         self, frame: Frame | None, head: Mapping[str, str], *, door: str, peer: str
@@ -86,7 +95,16 @@ class Sessions:
         session = self._ground.new_id()
         begun = self._open(stateless=False, door=door, peer=peer, session=session)
         self._kept[session] = begun
+        begun.on_failed = partial(self._forget, session)
         return begun
+
+    def _forget(self, session: str) -> None:
+        """A handshake has failed: there is no session."""
+        found = self._kept.pop(session, None)
+        if found is not None:
+            ending = asyncio.create_task(found.close())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
 
     async def end(self, head: Mapping[str, str], *, door: str, peer: str) -> Answer:
         """End the session that the head names, as a DELETE asks for."""
@@ -106,10 +124,11 @@ class Sessions:
         """End sessions that nobody has used for long."""
         oldest = self._ground.tick() - self._idle
         for session, kept in list(self._kept.items()):
-            if kept.used < oldest and kept.is_idle:
-                log.info("a session was ended, unused for long")
-                del self._kept[session]
-                await kept.close()
+            if kept.used >= oldest or not kept.is_idle or self._kept.get(session) is not kept:
+                continue
+            log.info("a session was ended, unused for long")
+            del self._kept[session]
+            await kept.close()
 
     async def close(self) -> None:
         """End all conversations."""
@@ -234,7 +253,8 @@ class RelayedSessions(Sessions):
 
 def is_stateless(frame: Frame | None, head: Mapping[str, str]) -> bool:
     """Whether a message over HTTP is of a revision without sessions, by its head or its body."""
-    if head.get(_VERSION, "") >= STATELESS:
+    version = head.get(_VERSION, "")
+    if _DATE.fullmatch(version) is not None and version >= STATELESS:
         return True
     return frame is not None and frame.revision is not None
 

@@ -13,14 +13,14 @@ from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, IdKey, id_key
 from mcp_envelope.core.hops import hello
 from mcp_envelope.core.link import Item, Link, Reply
-from mcp_envelope.pipeline.answers import MissingMetaError, failure
+from mcp_envelope.pipeline.answers import failure
 from mcp_envelope.pipeline.call import Answered, Call, Stages
 from mcp_envelope.pipeline.checks import check_input, check_output, is_final
 from mcp_envelope.pipeline.exchange import exchange
 from mcp_envelope.pipeline.record import LABEL
 
+from .arrivals import check_headers, check_identity, kind_of, trace_of
 from .ground import Ground, log
-from .kinds import kind_of
 from .label import OFF, advertised, is_gateway, label_of, wanted_mode
 from .lookup import LIST, Lookup, tool_of
 from .malformed import call_without_id, record_malformed
@@ -29,7 +29,6 @@ from .route import Route
 from .tasks import Tasks
 
 _PREFIX: Final = "io.modelcontextprotocol/"
-_REQUIRED: Final = ("protocolVersion", "clientCapabilities")
 _HANDSHAKES: Final = ("initialize", "server/discover")
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 _CANCELLED: Final = "notifications/cancelled"
@@ -60,6 +59,8 @@ class Talk:
         self.relays = relays
         self.on_session: Callable[[str, Talk], None] | None = None
         self.on_result: Callable[[object], None] | None = None
+        self.on_failed: Callable[[], None] | None = None
+        self._is_open = False
         self.used = ground.tick()
         self._route = route
         self._link = link
@@ -70,7 +71,7 @@ class Talk:
         #: The revision of messages that do not name theirs.
         self.agreed = LEGACY
         self.label_mode: str | None = None
-        self._hello: asyncio.Future[Reply] | None = None
+        self._hello: asyncio.Task[None] | None = None
         self._tools = Lookup(route, link, ground, self._noticed)
         self._tasks = Tasks()
         self._calls: dict[int, Call] = {}
@@ -118,6 +119,8 @@ class Talk:
         finally:
             del self._calls[id(frame)]
             self.used = self._ground.tick()
+            if frame.method == _HANDSHAKES[0] and not self._is_open and self.on_failed is not None:
+                self.on_failed()
 
     async def malformed(self, error: FrameError, size: int) -> Answer:
         """Record bytes that are no message, and say what is wrong with them."""
@@ -156,7 +159,7 @@ class Talk:
     async def _pass_on(self, frame: Frame, head: Mapping[str, str], outlet: Outlet) -> None:
         """Hand on a notification, or the answer to a question of the upstream's."""
         try:
-            if frame.method == _CANCELLED and not self._shared and self._withdraw(frame):
+            if frame.method == _CANCELLED and self._is_for_us(frame):
                 answer = Answer(status=202)
             else:
                 reply = await self._link.send(frame, head)
@@ -165,6 +168,16 @@ class Talk:
             log.warning("%s: a notification was not delivered: %s", self._route.name, error)
             answer = failure(error, id=None, revision=self._revision(frame, head), request_id="")
         await outlet.answer(answer)
+
+    def _is_for_us(self, frame: Frame) -> bool:
+        """Whether the upstream need not hear of a cancellation.
+
+        Where many clients share the conversation an id may be anybody's, and closing the stream
+        is how they cancel.
+        """
+        if self._shared:
+            return not self.relays
+        return self._withdraw(frame)
 
     def _withdraw(self, frame: Frame) -> bool:
         """End the call that a notification cancels; True if the upstream never heard of it."""
@@ -243,16 +256,9 @@ class Talk:
         if call.flaw is not None:
             raise call.flaw
         if self._door == "http" and call.revision >= STATELESS:
-            _check_identity(call.frame)
-            self._check_headers(call, None)
+            check_identity(call.frame)
+            check_headers(call, None)
         return None
-
-    def _check_headers(self, call: Call, schema: Any) -> None:
-        why = mcp_headers.mismatch(call.frame, call.head, schema)
-        if why is not None:
-            raise EnvelopeError(
-                why, code="HEADER_MISMATCH", hint="send headers that repeat what the body says"
-            )
 
     async def _check_input(self, call: Call) -> None:
         if call.tool is None:
@@ -264,7 +270,7 @@ class Talk:
     def _check_params(self, call: Call, schema: object) -> None:
         """Hold the headers that repeat arguments against these, or make them for the upstream."""
         if self._door == "http":
-            self._check_headers(call, schema)
+            check_headers(call, schema)
         if not self.relays:
             arguments = call.sent.params.get("arguments")
             if isinstance(arguments, dict):
@@ -282,17 +288,24 @@ class Talk:
         if self.on_result is not None:
             self.on_result(result.value)
         if call.frame.method == "initialize":
+            self._is_open = True
             self.label_mode = wanted_mode(call.frame.params.get("capabilities"))
             agreed = result.value.get("protocolVersion")
             self.agreed = agreed if isinstance(agreed, str) else self.agreed
             if self.session is not None and is_gateway(result.value):
-                self._hello = asyncio.ensure_future(self._link.send(hello(), {}))
+                self._hello = asyncio.create_task(self._say_hello())
             named = answered.headers.get("mcp-session-id")
             if named is not None and self.on_session is not None:
                 self.on_session(named, self)
         elif call.frame.method == LIST:
             whole = "cursor" not in call.frame.params and "nextCursor" not in result.value
-            self._tools.catalog.learn(result, whole=whole)
+            self._tools.catalog.learn(result, whole=whole and not self._shared)
+
+    async def _say_hello(self) -> None:
+        try:
+            await self._link.send(hello(), {})
+        except EnvelopeError as error:
+            log.info("%s does not hear that we are a gateway: %s", self._route.name, error)
 
     def _shown(self, call: Call, frame: Frame) -> Frame:
         if call.frame.method in _HANDSHAKES and self._route.rules().label != OFF:
@@ -346,20 +359,6 @@ class Talk:
             self._parked.pop(key, None)
 
 
-def _check_identity(frame: Frame) -> None:
-    """Each request of a stateless client says which revision it is of, and what it can do."""
-    missing = [name for name in _REQUIRED if _PREFIX + name not in frame.meta]
-    if missing:
-        raise MissingMetaError(_PREFIX + missing[0])
-
-
-def trace_of(frame: Frame, head: Mapping[str, str]) -> str | None:
-    """The trace that a message belongs to: its ``traceparent``, or that of the HTTP request."""
-    said = frame.meta.get("traceparent") or head.get("traceparent")
-    parts = said.split("-") if isinstance(said, str) else []
-    return parts[1] if len(parts) >= 4 and len(parts[1]) == 32 and parts[1].isalnum() else None
-
-
 def _end(call: Call) -> None:
     call.ended = "CANCELLED"
     if call.task is not None:
@@ -381,4 +380,11 @@ async def _whole(reply: Reply) -> Answer:
 
 
 def _report(call: Call, error: BaseException) -> None:
-    log.error("call %s (%s): %s", call.request_id, call.frame.method, error, exc_info=error)
+    foreseen = isinstance(error, EnvelopeError)
+    log.error(
+        "call %s (%s): %s",
+        call.request_id,
+        call.frame.method,
+        error,
+        exc_info=None if foreseen else error,
+    )

@@ -152,9 +152,12 @@ class Catalog:
             return None
         return self._tools.get(name)
 
-    async def find(self, name: str, fetch: Fetch, *, anew: bool = False) -> Tool | None:
+    async def find(
+        self, name: str, fetch: Fetch, *, anew: bool = False, forced: bool = False
+    ) -> Tool | None:
         """The tool of that name; asks for the list where it is not known, or is to be anew.
 
+        ``forced`` asks even if somebody has just asked: what he may see is not what others may.
         None if there is none; ``is_complete`` then tells whether the list could be had.
         """
         found = None if anew else self.known(name)
@@ -162,7 +165,7 @@ class Catalog:
             return found
         async with self._lock:
             young = self._asked is not None and self._tick() - self._asked < _FRESH
-            if not young or self._changed:
+            if not young or self._changed or forced:
                 await self._ask(fetch)
         return self._tools.get(name)
 

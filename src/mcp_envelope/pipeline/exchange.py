@@ -83,18 +83,20 @@ async def _in_time(call: Call, record: Record, stages: Stages) -> Answered:
 async def _dispatch(call: Call, stages: Stages) -> Answered:
     """Send the request; again, after a pause, if it is certain that nothing had reached it."""
     left = stages.retries(call)
+    cause: EnvelopeError | None = None
     for attempt in range(left + 1):
         call.dispatched = True
         try:
             return await _deliver(call, stages)
         except EnvelopeError as error:
-            if error.code != "UPSTREAM_UNAVAILABLE":
+            if error.code != "UPSTREAM_UNAVAILABLE" or error.was_answered:
                 raise
             call.dispatched = False
+            cause = cause or error  # what failed first says why; what follows, that it is down
             wait = getattr(error, "retry_after", None) or 0.0
             pause = max(_PAUSES[min(attempt, len(_PAUSES) - 1)], wait)
             if attempt == left or pause > _PAUSES[-1]:
-                raise
+                raise cause from None
         await asyncio.sleep(pause)
     raise AssertionError("the last attempt returns or raises")
 
@@ -136,11 +138,10 @@ def _bodily(reply: Reply) -> Answered:
     """
     if reply.status < 500:
         return Answered(reply.status, reply.headers, None, reply.body)
-    unavailable = reply.status == 503
     raise EnvelopeError(
         f"the upstream answered with HTTP {reply.status}",
-        code="UPSTREAM_UNAVAILABLE" if unavailable else "OUTCOME_UNKNOWN",
-        hint="its own log may say why",
+        code="OUTCOME_UNKNOWN",
+        hint="its own log may say why, and whether the tool has acted",
     )
 
 
@@ -228,7 +229,7 @@ async def _refused(call: Call, record: Record, error: EnvelopeError, stages: Sta
 
 async def _interrupted(call: Call, record: Record, stages: Stages) -> Answer:
     """The task was cancelled: by the client (``call.ended`` says so), or because we stop."""
-    code = call.ended or ("OUTCOME_UNKNOWN" if call.dispatched else "CANCELLED")
+    code = call.ended or ("OUTCOME_UNKNOWN" if call.dispatched else "UPSTREAM_UNAVAILABLE")
     why = "the client wanted no answer any more" if call.ended else "the gateway was stopped"
     error = EnvelopeError(why, code=code)
     answer = await asyncio.shield(_refused(call, record, error, stages))

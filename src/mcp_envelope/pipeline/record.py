@@ -36,8 +36,12 @@ class Record:
         """Let the record know of the call before the tool does. RECORD_UNAVAILABLE otherwise."""
         if not self._call.is_recorded:
             return
-        await self._stages.ledger.append(self._facts("admitted"))
-        self.admitted = True
+        self.admitted = True  # before: where this is cancelled, the line is written all the same
+        try:
+            await self._stages.ledger.append(self._facts("admitted"))
+        except Exception:
+            self.admitted = False
+            raise
 
     async def settle(
         self, outcome: str, error: EnvelopeError | None = None, answer: Frame | None = None

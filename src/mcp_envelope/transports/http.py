@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -35,10 +36,16 @@ _PATH: Final = "/mcp"
 #: Calls that take longer than this are watched for a client that goes away.
 _WATCH_AFTER: Final = 0.05
 _PING_EVERY: Final = 15.0
+#: A weight of zero.
+_NOTHING: Final = re.compile(r"q\s*=\s*0(\.0*)?")
 _COME_BACK: Final = b"retry: 5000\r\n\r\n"
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+
+class _GoneError(Exception):
+    """The client went away in the middle of its request."""
 
 
 class HttpDoor:
@@ -106,6 +113,8 @@ class HttpDoor:
             await serve(head, receive, send)
         except RefusedError as refused:
             await send_answer(send, refused.answer)
+        except _GoneError:
+            log.info("a client went away before it had sent its message")
         except asyncio.CancelledError:
             if not self._is_stopping:
                 raise
@@ -120,7 +129,8 @@ class HttpDoor:
         if body is None:
             await self._too_large(send)
             return
-        if not head.get("content-type", "").lower().startswith("application/json"):
+        kind = head.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
             why = EnvelopeError("content-type must be application/json")
             await send_answer(send, await self._refuse(why, None, head, 415))
             return
@@ -131,7 +141,7 @@ class HttpDoor:
             await send_answer(send, answer)
             return
         conversation = await self._desk.converse(frame, head, door=DOOR, peer=PEER)
-        accept = head.get("accept", "*/*")
+        accept = head.get("accept", "*/*").lower()
         if not conversation.relays and not _accepts_both(accept):
             why = EnvelopeError("accept must allow application/json and text/event-stream")
             await send_answer(send, await self._refuse(why, frame, head, 406))
@@ -167,12 +177,16 @@ class HttpDoor:
             return None
         message = await receive()
         body: bytes = message.get("body", b"")
+        if message["type"] == "http.disconnect":
+            raise _GoneError
         if not message.get("more_body", False):
             return body if len(body) <= most else None
         parts = [body]
         size = len(body)
         while message.get("more_body", False):
             message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _GoneError
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > most:
@@ -193,7 +207,7 @@ class HttpDoor:
     # -- streams and sessions ------------------------------------------------------------------
 
     async def _get(self, head: Mapping[str, str], receive: Receive, send: Send) -> None:
-        if "text/event-stream" not in head.get("accept", ""):
+        if not _accepts(head.get("accept", "*/*").lower(), "text/event-stream"):
             why = EnvelopeError("accept must allow text/event-stream")
             await send_answer(send, await self._refuse(why, None, head, 406))
             return
@@ -301,7 +315,14 @@ def _head_of(scope: Scope) -> dict[str, str]:
 
 
 def _accepts_both(accept: str) -> bool:
-    if "*/*" in accept:
-        return True
-    json = "application/json" in accept or "application/*" in accept
-    return json and ("text/event-stream" in accept or "text/*" in accept)
+    return _accepts(accept, "application/json") and _accepts(accept, "text/event-stream")
+
+
+def _accepts(accept: str, kind: str) -> bool:
+    """Whether an Accept header (in lower case) allows a media type (RFC 9110, 12.5.1)."""
+    wanted = {kind, f"{kind.partition('/')[0]}/*", "*/*"}
+    for part in accept.split(","):
+        name, *parameters = [word.strip() for word in part.split(";")]
+        if name in wanted:
+            return not any(_NOTHING.fullmatch(word) for word in parameters)
+    return False

@@ -10,6 +10,7 @@ from mcp_envelope.core.errors import UsageError
 # They are classes to make upstreams of, each with arguments of its own; loaded when asked for.
 TABLE: Final = {
     "stdio": "mcp_envelope.upstreams.stdio:StdioUpstream",
+    "http": "mcp_envelope.upstreams.http:HttpUpstream",
 }
 
 

@@ -312,9 +312,10 @@ def _refusal(response: Response, shown: str) -> EnvelopeError:
         403: "it wants other credentials: see the upstream's headers",
         404: "check the path of the upstream's url",
         429: "it is asked too often; try again later",
-        503: "try again later",
     }
     message = f"the upstream at {shown} answered with HTTP {status}"
     if status not in hints:
         return unknown(message)
-    return EnvelopeError(message, code="UPSTREAM_UNAVAILABLE", hint=hints[status])
+    error = EnvelopeError(message, code="UPSTREAM_UNAVAILABLE", hint=hints[status])
+    error.was_answered = True
+    return error

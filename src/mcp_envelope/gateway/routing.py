@@ -150,9 +150,9 @@ class Routing:
         return members[owners[0]], name
 
     def _owners(self, what: str, name: str) -> list[str]:
-        return [
+        return sorted(
             server for (kind, server), its in self._listed.items() if kind == what and name in its
-        ]
+        )
 
     def _is_contested(self, what: str, name: str | None) -> bool:
         """Whether two servers list a name, which is said in the log once."""

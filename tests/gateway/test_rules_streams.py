@@ -109,6 +109,7 @@ def test_silence_is_filled_in_front_of_pipes(revision: str, tmp_path: Path) -> N
             while await stream.block() != b": ping":
                 pass
             assert stream.head["x-accel-buffering"] == "no"
+            await until_run(rig, 1)
             await rig.tell("notifications/release")
             blocks = [block for block in await stream.rest() if block != b": ping"]
             assert LABEL in said_in(blocks[-1])["result"]["_meta"]

@@ -105,8 +105,9 @@ class Stream:
     async def rest(self) -> list[bytes]:
         """All blocks up to the end."""
         found = []
-        while block := await self.block():
-            found.append(block)
+        async with asyncio.timeout(10):
+            while block := await self.block():
+                found.append(block)
         return found
 
 

@@ -1,4 +1,4 @@
-"""Several servers behind one door introduce themselves and list what they have as if they were one."""
+"""Several servers behind one door introduce themselves and list what they have as one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.gateway.crew import ABSENT, DEADLINE, Crew, crew, page, tools
+from tests.gateway.crew import ABSENT, DEADLINE, Crew, Parts, crew, page, tools
 from tests.gateway.rig import REVISIONS, STATELESS
 
 KINDS = [(door, revision) for door in ("stdio", "http") for revision in REVISIONS]
@@ -32,7 +32,7 @@ def test_an_introduction_has_what_any_of_them_can_do(
     door: str, revision: str, tmp_path: Path
 ) -> None:
     """Capabilities are joined, instructions stand under the server's name, the name is ours."""
-    parts = {
+    parts: Parts = {
         "a": {
             "capabilities": {"tools": {}, "prompts": {"listChanged": False}},
             "instructions": "Do A.",
@@ -111,7 +111,7 @@ ENTRY = b'{"x-vendor":[1.0,1e2],"inputSchema":{"type":"object"},"name":"%s","n":
 def test_lists_are_joined_with_all_their_pages(door: str, revision: str, tmp_path: Path) -> None:
     """Each entry keeps its bytes, but for its name; the shortest life, the narrowest scope."""
     odd = '"result":{"tools":[%s],"nextCursor":"1","ttlMs":70,"cacheScope":"public"}'
-    parts = {
+    parts: Parts = {
         "a": {"answers": {"tools/list": [
             odd % (ENTRY % b"one").decode(),
             tools("two", "three__more", ttlMs=50, cacheScope="public"),
@@ -141,8 +141,8 @@ def test_lists_are_joined_with_all_their_pages(door: str, revision: str, tmp_pat
 @pytest.mark.parametrize("door,revision", SOME)
 def test_other_lists_are_joined_likewise(door: str, revision: str, tmp_path: Path) -> None:
     """Prompts get names, URIs stay; a server without a list is not absent from it."""
-    able = {"prompts": {}, "resources": {}}
-    parts = {
+    able: dict[str, Any] = {"prompts": {}, "resources": {}}
+    parts: Parts = {
         "a": {"capabilities": able, "answers": {
             "prompts/list": page("prompts", {"name": "p", "title": "P"}),
             "resources/list": page("resources", {"uri": "x://1", "name": "r"}),
@@ -199,9 +199,7 @@ def test_one_that_answers_badly_is_absent_and_no_more(
 
 
 @pytest.mark.parametrize("door,revision", SOME)
-def test_if_all_refuse_the_client_hears_the_first(
-    door: str, revision: str, tmp_path: Path
-) -> None:
+def test_if_all_refuse_the_client_hears_the_first(door: str, revision: str, tmp_path: Path) -> None:
     """In its words, not as if nobody were there."""
     text = '"error":{"code":-32050,"message":"not now","data":{"vendor":1.0}}'
 
@@ -215,11 +213,9 @@ def test_if_all_refuse_the_client_hears_the_first(
 
 
 @pytest.mark.parametrize("door,revision", KINDS)
-def test_one_that_is_slow_or_dead_holds_up_nobody(
-    door: str, revision: str, tmp_path: Path
-) -> None:
+def test_one_that_is_slow_or_dead_holds_up_nobody(door: str, revision: str, tmp_path: Path) -> None:
     """The others are listed, called and asked at once; what is waited for is bounded."""
-    parts = {
+    parts: Parts = {
         "good": {},
         "slow": {"silent": ["tools/list"]},
         "mute": {"silent": ["initialize", "server/discover", "tools/list"]},
@@ -289,7 +285,11 @@ def test_what_is_asked_of_many_is_taken_back_when_time_is_over(tmp_path: Path) -
 def test_one_that_comes_back_is_announced(how: str, tmp_path: Path) -> None:
     """Who was absent at the start, or from a list, is in the next list; the client is told."""
     alive = tmp_path / "alive"
-    part = {"alive": str(alive), "deadly": ["tools/die"], "capabilities": {"tools": {}, "logging": {}}}
+    part = {
+        "alive": str(alive),
+        "deadly": ["tools/die"],
+        "capabilities": {"tools": {}, "logging": {}},
+    }
     part["answers"] = {"logging/setLevel": '"result":{}'}
 
     async def work() -> None:
@@ -368,14 +368,17 @@ def test_over_http_lists_are_held_to_the_rules_too(tmp_path: Path) -> None:
             for method in ("tools/list", "server/discover", "subscriptions/listen"):
                 message = rig.request(method)
                 said = await rig.ask(message, mcp_method="prompts/list")
-                assert said.http is not None and said.http.status == 400
+                assert said.http is not None
+                assert said.http.status == 400
                 assert said.message["error"]["code"] == -32020
                 message["params"].pop("_meta")
                 said = await rig.send(json.dumps(message).encode(), message)
-                assert said.http is not None and said.http.status == 400
+                assert said.http is not None
+                assert said.http.status == 400
                 assert said.message["error"]["code"] == -32602
             said = await rig.ask(rig.request("vendor/unknown"))
-            assert said.http is not None and said.http.status == 404
+            assert said.http is not None
+            assert said.http.status == 404
             assert said.message["error"]["code"] == -32601
 
     asyncio.run(work())

@@ -2,8 +2,9 @@
 
 ``params.plan`` says what is answered: ``{"say": [base64, …], "then": "die" | "hang"}``, where
 ``@ID@`` and ``@TOKEN@`` in a message become the request's id and progress token, as they were
-written, and ``@PAD@`` as many bytes as ``plan.pad`` says. Without a plan the answers
-are those of a plain server. As a program it takes the file to note each line in that it reads.
+written, and ``@PAD@`` as many bytes as ``plan.pad`` says. ``plan.tools`` are the tools from then
+on. Without ``plan.say`` the answers are those of a plain server. As a program it takes the file
+to note each line in that it reads.
 
 It imports next to nothing, for it is started often.
 """
@@ -50,6 +51,7 @@ class Puppet:
 
     def __init__(self) -> None:
         self.waiting: list[bytes] = []
+        self.tools = TOOLS
 
     def react(self, raw: bytes) -> tuple[list[bytes], str]:
         """The messages to say, and what to do then: ``die``, ``hang`` or nothing."""
@@ -58,7 +60,9 @@ class Puppet:
         if "id" not in message or method is None:
             return self._noticed(method), ""
         plan, id = params.get("plan"), id_in(raw)
-        if plan:
+        if plan and "tools" in plan:
+            self.tools = plan["tools"]
+        if plan and "say" in plan:
             then = plan.get("then", "")
             if then == "hang":
                 self.waiting.append(id)
@@ -90,7 +94,7 @@ class Puppet:
                 "serverInfo": {"name": "puppet", "version": "1"},
             })  # fmt: skip
         if method == "tools/list":
-            return _result({"tools": TOOLS, **modern})
+            return _result({"tools": self.tools, **modern})
         if method == "tools/call":
             return _result({"content": [{"type": "text", "text": "done"}], **modern})
         if method == "ping":

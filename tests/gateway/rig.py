@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.gateway import puppet
-from tests.gateway.wire import Endpoint, Response, endpoint, post
+from tests.gateway.wire import Endpoint, Response, Stream, endpoint, post, streaming
 
 from mcp_envelope.core.entry import Facts, Receipt
 from mcp_envelope.core.mcp_headers import encode_value
@@ -192,6 +192,16 @@ class Rig:
                 if not lines[-1] or "method" not in json.loads(lines[-1]):
                     return lines
 
+    @asynccontextmanager
+    async def stream(
+        self, message: Any = None, method: str = "POST", **head: str
+    ) -> AsyncIterator[Stream]:
+        """Send a message over HTTP and read what comes bit by bit; leaving goes away."""
+        body = b"" if message is None else json.dumps(message).encode()
+        named = {name.replace("_", "-"): value for name, value in head.items()}
+        async with streaming(self.port, body, self.head(message) | named, method=method) as found:
+            yield found
+
     async def tell(self, method: str, **params: Any) -> None:
         """Send a notification."""
         note = {"jsonrpc": "2.0", "method": method, "params": params}
@@ -229,11 +239,13 @@ async def rigged(
     *,
     hands: bool = True,
     twin: bool = False,
+    http: HttpSettings | None = None,
     **given: Any,
 ) -> AsyncIterator[Rig]:
     """A rig. ``given`` is for the upstream's settings, but for what begins with ``max_``.
 
-    A ``twin`` of the upstream makes the names of tools begin with ``puppet__``.
+    ``http`` says how the HTTP door is set. A ``twin`` of the upstream makes the names of tools
+    begin with ``puppet__``.
     """
     log = folder / "heard"
     log.unlink(missing_ok=True)
@@ -251,7 +263,7 @@ async def rigged(
         one = UpstreamSettings(name="puppet", **(where | {"rules": RULES, "grace": 0.5} | given))
         settings = Settings(
             upstreams=(one, replace(one, name="twin")) if twin else (one,),
-            http=HttpSettings() if door == "http" else None,
+            http=(http or HttpSettings()) if door == "http" else None,
             **limits,
         )
         gateway = await stack.enter_async_context(Gateway.open(settings))

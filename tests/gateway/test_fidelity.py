@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.gateway.rig import REVISIONS, STATELESS, Rig, Said, answering, plan, rigged
-from tests.gateway.verdicts import Stage, until_run
+from tests.gateway.verdicts import LABEL, Stage, unlabelled, until_run
 from tests.gateway.wire import endpoint, post
 
 import mcp_envelope as me
@@ -25,7 +25,6 @@ KINDS = list(product(("http", "stdio"), ("child", "http"), REVISIONS))
 #: Clients that share a child: their ids and tokens are told apart on the way, and written anew.
 SHARED = ("http", "child", STATELESS)
 OLDER = REVISIONS[:2]
-LABEL = b'"dev.mcp-envelope/record":'
 BREAKS = bytes.maketrans(b"\r\n", b"  ")
 
 
@@ -42,27 +41,6 @@ def stage(
         rig = runner.run(stack.enter_async_context(made))
         yield Stage(runner, rig)
         runner.run(stack.aclose())
-
-
-def unlabelled(raw: bytes, *, had_meta: bool) -> bytes:
-    """A result without what the gateway has put into it."""
-    start = raw.index(LABEL)
-    text = raw[start + len(LABEL) :].decode()
-    _, length = json.JSONDecoder().raw_decode(text)
-    rest = _cut(raw, start, start + len(LABEL) + len(text[:length].encode()))
-    if had_meta:
-        return rest
-    empty = rest.index(b'"_meta":{}')
-    return _cut(rest, empty, empty + len(b'"_meta":{}'))
-
-
-def _cut(raw: bytes, start: int, end: int) -> bytes:
-    """The text without a member, and without the comma that this makes superfluous."""
-    if raw[:start].endswith(b","):
-        start -= 1
-    elif raw[end:].startswith(b","):
-        end += 1
-    return raw[:start] + raw[end:]
 
 
 RESULTS = {

@@ -13,6 +13,9 @@ from tests.gateway.rig import STATELESS, Rig, Said
 #: The only numbers that may be taken from the ranges that JSON-RPC and MCP reserve.
 RESERVED = {-32700, -32600, -32601, -32602, -32603, -32020, -32022}
 
+#: How the label begins.
+LABEL = b'"dev.mcp-envelope/record":'
+
 Work = Callable[[Rig], Coroutine[Any, Any, None]]
 
 
@@ -101,3 +104,26 @@ async def until_heard(rig: Rig, text: bytes) -> None:
 def ran(rig: Rig) -> int:
     """How many tool calls have reached the upstream."""
     return sum(json.loads(raw).get("method") == "tools/call" for raw in rig.heard)
+
+
+def unlabelled(raw: bytes, *, had_meta: bool) -> bytes:
+    """A result without what the gateway has put into it."""
+    rest = without(raw, LABEL)
+    return rest if had_meta else without(rest, b'"_meta":')
+
+
+def without(raw: bytes, name: bytes) -> bytes:
+    """A text without its first member of that name, which is given with its quotes and colon."""
+    start = raw.index(name)
+    text = raw[start + len(name) :].decode()
+    _, length = json.JSONDecoder().raw_decode(text)
+    return _cut(raw, start, start + len(name) + len(text[:length].encode()))
+
+
+def _cut(raw: bytes, start: int, end: int) -> bytes:
+    """The text without a member, and without the comma that this makes superfluous."""
+    if raw[:start].endswith(b","):
+        start -= 1
+    elif raw[end:].startswith(b","):
+        end += 1
+    return raw[:start] + raw[end:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from tests.gateway.puppet import Puppet, id_in
 
 VERSION = b"io.modelcontextprotocol/protocolVersion"
+STREAM = b"HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,63 @@ async def post(
         writer.close()
 
 
+@dataclass
+class Stream:
+    """A response that is read event by event."""
+
+    status: int
+    head: dict[str, str]
+    reader: asyncio.StreamReader
+    kept: bytes = b""
+    is_over: bool = False
+
+    async def block(self) -> bytes:
+        """What is written up to the next empty line, comments too; nothing at the end."""
+        async with asyncio.timeout(5):
+            while (found := _BLOCK.match(self.kept)) is None:
+                size = int(await self.reader.readline(), 16)
+                self.kept += await self.reader.readexactly(size)
+                await self.reader.readexactly(2)
+                if not size:
+                    self.is_over = True
+                    return b""
+        self.kept = self.kept[found.end() :]
+        return found[1]
+
+    async def rest(self) -> list[bytes]:
+        """All blocks up to the end."""
+        found = []
+        while block := await self.block():
+            found.append(block)
+        return found
+
+
+_BLOCK = re.compile(rb"(.*?)(?:\r\n\r\n|\n\n)", re.DOTALL)
+
+
+@asynccontextmanager
+async def streaming(
+    port: int, body: bytes, head: Mapping[str, str], *, method: str = "POST"
+) -> AsyncIterator[Stream]:
+    """One request, whose response is read bit by bit; leaving cuts the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        lines = {
+            "host": f"127.0.0.1:{port}",
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+            "content-length": str(len(body)),
+            **head,
+        }
+        text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        writer.write(f"{method} /mcp HTTP/1.1\r\n{text}\r\n".encode("latin-1") + body)
+        async with asyncio.timeout(5):
+            status, found = await _head(reader)
+        yield Stream(status, found, reader)
+    finally:
+        writer.transport.abort()
+
+
 async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     first = await reader.readline()
     head = {}
@@ -104,7 +163,9 @@ class Endpoint:
     How it answers is said by ``params.plan.as``: ``json`` (if nothing is said), ``sse``, ``lines``
     (each line of the data in a field of its own), ``crlf``, ``bytes`` (a byte a chunk), ``reset``,
     which is no answer, ``crooked`` (a body that need not be JSON), or an HTTP status, with which
-    the message is sent as plain text.
+    the message is sent as plain text. With ``slow`` the last message of a stream waits for
+    ``notifications/release``. Where ``listens`` is set a GET is answered with a stream, on which
+    :meth:`announce` writes.
     """
 
     port: int = 0
@@ -112,6 +173,8 @@ class Endpoint:
     puppet: Puppet = field(default_factory=Puppet)
     released: asyncio.Event = field(default_factory=asyncio.Event)
     closing: bool = False
+    listens: asyncio.Event | None = None
+    listeners: list[asyncio.StreamWriter] = field(default_factory=list)
     open: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = field(default_factory=dict)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -127,6 +190,12 @@ class Endpoint:
         writer.close()
         del self.open[writer]
 
+    def announce(self, message: bytes) -> None:
+        """Write a message to whoever has opened a stream with GET."""
+        event = b"data: %b\n\n" % message
+        for writer in self.listeners:
+            writer.write(b"%x\r\n%b\r\n" % (len(event), event))
+
     async def close(self) -> None:
         """Let all connections end."""
         self.closing = True
@@ -141,8 +210,7 @@ class Endpoint:
         self, line: bytes, head: dict[str, str], body: bytes, writer: asyncio.StreamWriter
     ) -> bool:
         if line != b"POST ":
-            status = 405 if line == b"GET " else 200
-            writer.write(b"HTTP/1.1 %d x\r\ncontent-length: 0\r\n\r\n" % status)
+            self._listen(line, writer)
             return True
         self.heard.append((head, body))
         message = json.loads(body)
@@ -168,11 +236,32 @@ class Endpoint:
             said = [b'{"jsonrpc":"2.0","id":%b,"result":{"content":[]}}' % id_in(body)]
         extra = b"mcp-session-id: s-1\r\n" if message["method"] == "initialize" else b""
         how = plan.get("as", "json")
-        if how == "crooked":
+        if how == "slow":
+            await self._write_slowly(writer, said)
+        elif how == "crooked":
             await _write(writer, said, "json", extra, 200)
         else:
             await _write(writer, said, how, extra, _status(said, head))
         return True
+
+    def _listen(self, line: bytes, writer: asyncio.StreamWriter) -> None:
+        if line == b"GET " and self.listens is not None:
+            writer.write(STREAM + b"\r\n")
+            self.listeners.append(writer)
+            self.listens.set()
+        else:
+            status = 405 if line == b"GET " else 200
+            writer.write(b"HTTP/1.1 %d x\r\ncontent-length: 0\r\n\r\n" % status)
+
+    async def _write_slowly(self, writer: asyncio.StreamWriter, said: list[bytes]) -> None:
+        writer.write(STREAM + b"\r\n")
+        for text in said:
+            if text is said[-1]:
+                await self.released.wait()
+                self.released.clear()
+            event = b": before\n\ndata: %b\n\n" % text
+            writer.write(b"%x\r\n%b\r\n" % (len(event), event))
+        writer.write(b"0\r\n\r\n")
 
 
 def _status(said: list[bytes], head: Mapping[str, str]) -> int:
@@ -197,8 +286,7 @@ async def _write(
         lines = text.split(b"\n") if how in ("lines", "crlf") else [text]
         stream += b"id: %d" % number + end
         stream += b"".join(b"data: " + line + end for line in lines) + end
-    head = b"HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
-    writer.write(head + extra + b"\r\n")
+    writer.write(STREAM + extra + b"\r\n")
     step = 1 if how == "bytes" else len(stream)
     for start in range(0, len(stream), step):
         part = stream[start : start + step]

@@ -40,7 +40,7 @@ def asked(message: bytes) -> Id | None:
     try:
         value = json.loads(text, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
-        return _asked_in(message[:KEPT])
+        return asked_in(message[:KEPT])
     if not isinstance(value, _Pairs):
         return None
     names = [name for name, _ in value]
@@ -57,10 +57,11 @@ def answered(line: bytes) -> Id | None:
         return answered_in(line[:KEPT], line[-KEPT:])
     if not isinstance(value, dict) or "method" in value:
         return None
-    return _usable(value.get("id")) if "result" in value or "error" in value else None
+    answers = "result" in value or "error" in value or value.get("jsonrpc") == "2.0"
+    return _usable(value.get("id")) if answers else None
 
 
-def _asked_in(head: bytes) -> Id | None:
+def asked_in(head: bytes) -> Id | None:
     """The same for what is no JSON: outermost members are looked at, up to the first nested one."""
     found = dict(_outermost(head))
     if b'"method"' not in found or b'"result"' in found or b'"error"' in found:

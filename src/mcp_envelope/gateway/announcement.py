@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from mcp_envelope import __version__
 
@@ -15,7 +16,10 @@ from .settings import Rules, Settings, UpstreamSettings
 
 def announce(settings: Settings, record: str, door: str) -> None:
     """Say on standard error what is served where, which checks are on, where the record is."""
-    print("\n".join(_lines(settings, record, door)), file=sys.stderr, flush=True)  # noqa: T201
+    with contextlib.suppress(
+        OSError
+    ):  # nobody may be reading it, and the gateway serves all the same
+        print("\n".join(_lines(settings, record, door)), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def warn_of_missing_programs(settings: Settings) -> None:
@@ -23,6 +27,8 @@ def warn_of_missing_programs(settings: Settings) -> None:
     for each in settings.upstreams:
         program = each.command[0] if each.command else None
         path = {**os.environ, **each.env}.get("PATH")
+        if each.cwd is not None and not Path(each.cwd).is_dir():
+            log.warning("upstream %s: there is no folder %r to start in", each.name, each.cwd)
         if program is not None and shutil.which(program, path=path) is None:
             log.warning("upstream %s: there is no program %r to start", each.name, program)
 
@@ -48,11 +54,9 @@ def _target(settings: UpstreamSettings) -> str:
             if "@" in settings.url
             else (settings.url.partition("?")[0])
         )
-    program = PurePath(settings.command[0]).name
-    plain = [word for word in settings.command[1:2] if not word.startswith("-")]
-    left = len(settings.command) - 1 - len(plain)
-    rest = f" (and {left} more argument{'s' if left > 1 else ''})" if left else ""
-    return " ".join([program, *plain]) + rest
+    words = len(settings.command) - 1
+    rest = f" and {words} more word{'s' if words > 1 else ''}" if words else ""
+    return PurePath(settings.command[0]).name + rest
 
 
 def _checks(rules: Rules) -> str:

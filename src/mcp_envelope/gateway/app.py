@@ -18,7 +18,7 @@ from mcp_envelope.stores import open_ledger
 from mcp_envelope.transports.http import HttpDoor
 from mcp_envelope.transports.http_answers import Gate
 from mcp_envelope.transports.stdio import StdioDoor
-from mcp_envelope.transports.stdio_pipes import StdioPipes, claim
+from mcp_envelope.transports.stdio_pipes import StdioPipes, claim, fill_gaps
 
 from .announcement import announce, warn_of_missing_programs
 from .ground import Ground, log
@@ -115,6 +115,7 @@ def run(settings: Settings, *, reread: Callable[[], Settings]) -> int:
     """
     gc.freeze()  # what is loaded by now stays, and need not be looked through again
     gc.set_threshold(_COLLECT_AFTER, 10, 10)
+    fill_gaps()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(_serve(settings, reread))
 

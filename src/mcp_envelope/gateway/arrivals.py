@@ -16,7 +16,10 @@ from mcp_envelope.pipeline.call import TOOL_CALL, Call
 
 _PREFIX: Final = "io.modelcontextprotocol/"
 _REQUIRED: Final = ("protocolVersion", "clientCapabilities")
-_TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+#: A ``traceparent`` (W3C Trace Context); what later versions append is not looked at.
+_TRACE: Final = re.compile(
+    "(?!ff|00.{53}.)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
+)
 #: Kinds of longer names are made each time.
 _NAME: Final = 200
 

@@ -13,7 +13,7 @@ from mcp_envelope.core.link import Item, Link
 from mcp_envelope.pipeline.call import TOOL_CALL, Call
 from mcp_envelope.pipeline.catalog import Catalog, Tool
 
-from .ground import Ground
+from .ground import Ground, log
 from .route import Route
 
 #: Ids of the gateway's own requests begin so.
@@ -22,7 +22,7 @@ LIST: Final = "tools/list"
 _PREFIX: Final = "io.modelcontextprotocol/"
 _IDENTITY: Final = ("protocolVersion", "clientCapabilities", "clientInfo")
 #: How long the gateway's own questions may take.
-_PATIENCE: Final = 30.0
+_PATIENCE: Final = 10.0
 
 
 class Lookup:
@@ -42,16 +42,15 @@ class Lookup:
         """Set the call's tool. TOOL_NOT_FOUND where there is none, if such calls are refused."""
         if call.frame.method != TOOL_CALL:
             return
-        call.tool = await self._of(call, anew=False)
+        name = tool_of(call) or ""
+        refuses = self._route.rules(name).unknown_tools == "refuse"
+        call.tool = await self._of(call, anew=False, since=call.began if refuses else None)
         if call.tool is not None:
             return
-        name = tool_of(call) or ""
         if not self.catalog.is_complete:
             call.warn("the list of tools could not be had, so nothing was checked against it")
-        elif self._route.rules(name).unknown_tools == "refuse":
-            call.tool = await self._of(call, anew=True, forced=True)
-            if call.tool is not None:
-                return
+            log.warning("%s does not list its tools: calls are not checked", self._route.name)
+        elif refuses:
             raise EnvelopeError(
                 f"there is no tool {name[:100]!r}",
                 code="TOOL_NOT_FOUND",
@@ -61,15 +60,15 @@ class Lookup:
         else:
             call.warn("the tool is not in the server's list, so nothing was checked")
 
-    async def again(self, call: Call) -> Tool | None:
-        """The tool in a list that is asked for anew."""
-        return await self._of(call, anew=True)
+    async def again(self, call: Call, since: float | None) -> Tool | None:
+        """The tool in a list that was not asked for before ``since``; None: than a moment ago."""
+        return await self._of(call, anew=True, since=since)
 
-    async def _of(self, call: Call, *, anew: bool, forced: bool = False) -> Tool | None:
+    async def _of(self, call: Call, *, anew: bool, since: float | None) -> Tool | None:
         async def fetch(cursor: str | None) -> Document:
             return await self._ask(call, cursor)
 
-        return await self.catalog.find(tool_of(call) or "", fetch, anew=anew, forced=forced)
+        return await self.catalog.find(tool_of(call) or "", fetch, anew=anew, since=since)
 
     async def _ask(self, call: Call, cursor: str | None) -> Document:
         """A page of tools/list, asked for in the caller's name: what it may see is what counts."""

@@ -13,7 +13,6 @@ from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, IdKey, id_key
 from mcp_envelope.core.hops import hello
 from mcp_envelope.core.link import Item, Link, Reply
-from mcp_envelope.pipeline.answers import failure
 from mcp_envelope.pipeline.call import Answered, Call, Stages
 from mcp_envelope.pipeline.checks import check_input, check_output, is_final
 from mcp_envelope.pipeline.exchange import exchange
@@ -165,8 +164,8 @@ class Talk:
                 reply = await self._link.send(frame, head)
                 answer = await _whole(reply)
         except EnvelopeError as error:
-            log.warning("%s: a notification was not delivered: %s", self._route.name, error)
-            answer = failure(error, id=None, revision=self._revision(frame, head), request_id="")
+            log.warning("%s: a %s was not delivered: %s", self._route.name, frame.shape, error)
+            answer = Answer(status=202)  # nobody waits for more
         await outlet.answer(answer)
 
     def _is_for_us(self, frame: Frame) -> bool:

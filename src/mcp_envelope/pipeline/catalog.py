@@ -17,7 +17,7 @@ Fetch = Callable[[str | None], Awaitable[Document]]
 
 _KEPT_CHECKS: Final = 2_000
 _MOST_PAGES: Final = 200
-#: Knowledge younger than this is not asked for again, however much it disappoints.
+#: Knowledge younger than this is not asked for again for a mere warning, nor if asking failed.
 _FRESH: Final = 1.0
 #: Knowledge older than this is asked for again: not every change is announced.
 _STALE: Final = 60.0
@@ -153,24 +153,27 @@ class Catalog:
         return self._tools.get(name)
 
     async def find(
-        self, name: str, fetch: Fetch, *, anew: bool = False, forced: bool = False
+        self, name: str, fetch: Fetch, *, anew: bool = False, since: float | None = None
     ) -> Tool | None:
         """The tool of that name; asks for the list where it is not known, or is to be anew.
 
-        ``forced`` asks even if somebody has just asked: what he may see is not what others may.
-        None if there is none; ``is_complete`` then tells whether the list could be had.
+        What then counts was asked for at ``since`` at the earliest, by the catalog's clock; a
+        moment ago if that is None. The lists of calls that wait for one are the same.
+        None if there is no such tool; ``is_complete`` tells whether the list could be had.
         """
         found = None if anew else self.known(name)
         if found is not None:
             return found
         async with self._lock:
-            young = self._asked is not None and self._tick() - self._asked < _FRESH
-            if not young or self._changed or forced:
+            if since is None or not self.is_complete:
+                since = self._tick() - _FRESH
+            if self._changed or self._asked is None or self._asked < since:
                 await self._ask(fetch)
         return self._tools.get(name)
 
     async def _ask(self, fetch: Fetch) -> None:
         self._changed = False
+        began = self._tick()
         pages: list[Document] = []
         cursors: set[str] = set()
         cursor: str | None = None
@@ -187,7 +190,7 @@ class Catalog:
         except EnvelopeError:
             return
         finally:
-            self._asked = self._tick()
+            self._asked = began
         self._replace(pages)
 
     def _replace(self, pages: list[Document]) -> None:

@@ -13,12 +13,15 @@ from .call import Call
 from .catalog import Tool
 
 Mode = Literal["off", "warn", "strict"]
-#: Looks a call's tool up once more, in a list that is asked for anew.
-Again = Callable[[Call], Awaitable[Tool | None]]
+#: Looks a call's tool up once more, in a list that was not asked for before that time, by the
+#: gateway's clock; None: than a moment ago.
+Again = Callable[[Call, float | None], Awaitable[Tool | None]]
 
 _SHOWN = 5
 _ARGUMENTS = "/params/arguments"
 _CONTENT = "/result/structuredContent"
+#: Later than all that is known.
+_NOW = float("inf")
 
 
 async def check_input(call: Call, mode: Mode, again: Again) -> None:
@@ -35,7 +38,7 @@ async def check_input(call: Call, mode: Mode, again: Again) -> None:
     check = _usable(call, call.tool.input_check(), "input")
     if check is None or _accepts(check, arguments):
         return
-    call.tool = await again(call) or call.tool
+    call.tool = await again(call, call.began if mode == "strict" else None) or call.tool
     check = _usable(call, call.tool.input_check(), "input")
     if check is None or _accepts(check, arguments):
         return
@@ -53,10 +56,11 @@ async def check_output(call: Call, answer: Frame, mode: Mode, again: Again) -> N
     result = answer.value.get("result")
     if mode == "off" or call.tool is None or not call.tool.has_output:
         return
-    if not isinstance(result, dict) or result.get("isError") is True or not is_final(answer):
+    if "result" not in answer.value or (isinstance(result, dict) and not _is_checked(answer)):
         return
-    if (problems := _flaws(call, result)) and (newer := await again(call)) is not None:
-        call.tool = newer
+    if problems := _flaws(call, result):
+        # The tool may promise something else since it was called.
+        call.tool = await again(call, _NOW if mode == "strict" else None) or call.tool
         problems = _flaws(call, result)
     if problems and mode == "strict":
         raise _error("INVALID_TOOL_OUTPUT", problems)
@@ -72,9 +76,16 @@ def is_final(answer: Frame) -> bool:
     return not (isinstance(result.get("task"), dict) and "content" not in result)
 
 
-def _flaws(call: Call, result: dict[str, Any]) -> list[Problem]:
+def _is_checked(answer: Frame) -> bool:
+    return answer.value["result"].get("isError") is not True and is_final(answer)
+
+
+def _flaws(call: Call, result: Any) -> list[Problem]:
     if call.tool is None or not call.tool.has_output:
         return []
+    if not isinstance(result, dict):
+        why = "the result of a tool is an object"
+        return [Problem("/result", "mcp/result", why, "return one")]
     check = _usable(call, call.tool.output_check(), "output")
     if check is None:
         return []

@@ -13,15 +13,16 @@ from mcp_envelope.core.document import dump
 from mcp_envelope.core.door import Answer
 from mcp_envelope.core.entry import Receipt
 from mcp_envelope.core.errors import EnvelopeError
-from mcp_envelope.core.frame import Frame
+from mcp_envelope.core.frame import Frame, id_key
 from mcp_envelope.core.link import Reply
 
 from .answers import failure, status_of
 from .call import Answered, Call, Stages
 from .record import Record
 
-#: How long to wait before a call is sent again of which nothing had reached the upstream.
-_PAUSES: Final = (0.05, 0.2, 0.8)
+#: How long to wait before a call is sent again of which nothing had reached the upstream. A child
+#: that failed twice is started again after 0.25 s at the earliest, and after 0.5 s the next time.
+_PAUSES: Final = (0.05, 0.3, 0.8)
 
 
 async def exchange(call: Call, stages: Stages) -> None:
@@ -109,6 +110,7 @@ async def _deliver(call: Call, stages: Stages) -> Answered:
         await call.outlet.begin(reply)
         async for item in reply:
             if item.frame is not None and item.frame.shape == "response":
+                _check_id(item.frame, call)
                 is_answered = True
                 return Answered(reply.status, reply.headers, item)
             await call.outlet.item(stages.passing(item))
@@ -116,7 +118,7 @@ async def _deliver(call: Call, stages: Stages) -> Answered:
             raise EnvelopeError("the client wanted no answer any more", code=call.ended)
         is_answered = not reply.streams
         if is_answered:
-            return _bodily(reply)
+            return _bodily(reply, call)
         if await call.outlet.suspend():
             item = await stages.resumed(call)
             is_answered = True
@@ -131,15 +133,27 @@ async def _deliver(call: Call, stages: Stages) -> Answered:
     )
 
 
-def _bodily(reply: Reply) -> Answered:
-    """What is no JSON-RPC message: passed on, but for server errors.
+def _check_id(frame: Frame, call: Call) -> None:
+    """Refuse an answer to something else; errors may be without an id that could not be read."""
+    given, wanted = frame.id, call.sent.id
+    if given is not None and wanted is not None and id_key(given) != id_key(wanted):
+        raise EnvelopeError(
+            "the upstream answered under another id than it was asked with",
+            code="OUTCOME_UNKNOWN",
+            hint="it is broken: see which server this is",
+        )
 
-    Those would make older clients give up the whole session for one call.
+
+def _bodily(reply: Reply, call: Call) -> Answered:
+    """What is no JSON-RPC message: a refusal is passed on, by which clients know a server's era.
+
+    Not so a server error: older clients would give up the whole session for one call.
     """
-    if reply.status < 500:
+    if 400 <= reply.status < 500 and call.door == "http":
         return Answered(reply.status, reply.headers, None, reply.body)
+    kind = reply.headers.get("content-type", "nothing").partition(";")[0]
     raise EnvelopeError(
-        f"the upstream answered with HTTP {reply.status}",
+        f"the upstream answered with HTTP {reply.status} and {kind[:60]}, not with a message",
         code="OUTCOME_UNKNOWN",
         hint="its own log may say why, and whether the tool has acted",
     )

@@ -215,7 +215,7 @@ class HttpDoor:
         streams = self._streams.get(conversation)
         found = streams.find(head.get("last-event-id", "")) if streams is not None else None
         if found is not None:
-            await _until_gone(send_again(send, *found), receive)
+            await _until_gone(send_again(send, *found, _PING_EVERY), receive)
             return
         try:
             reply = await conversation.listen(head)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -18,7 +18,7 @@ from mcp_envelope.core.hops import SUSPENDED
 from mcp_envelope.core.link import Item, Reply
 from mcp_envelope.core.sse import event_of
 
-from .http_answers import HttpOutlet, Send, begin_stream, send_body
+from .http_answers import PING, HttpOutlet, Send, begin_stream, send_body
 
 #: The first revision whose clients know such streams.
 SINCE: Final = "2025-11-25"
@@ -29,10 +29,11 @@ _RETRY: Final = b"retry: 1000\r\n"
 
 
 class Stream:
-    """The events of one stream, as they were written."""
+    """The events of one stream, as they were written. ``grown`` is told by how many bytes."""
 
-    def __init__(self, name: int) -> None:
+    def __init__(self, name: int, grown: Callable[[Stream, int], None]) -> None:
         self.name = name
+        self._grown = grown
         self.count = 0
         self.size = 0
         self._events: deque[bytes] = deque()
@@ -48,9 +49,11 @@ class Stream:
             event = event_of(data, id=place).raw
         self._events.append(event)
         self.count += 1
+        before = self.size
         self.size += len(event)
         while self.size > _MOST_BYTES and len(self._events) > 1:
             self.size -= len(self._events.popleft())
+        self._grown(self, self.size - before)
         self.news.set()
         return event
 
@@ -70,16 +73,17 @@ class Stream:
 
 
 class Streams:
-    """The streams of one session. The oldest are forgotten first."""
+    """The streams of one session. Those that are done are forgotten first, then the oldest."""
 
     def __init__(self) -> None:
         self._streams: OrderedDict[int, Stream] = OrderedDict()
         self._count = 0
+        self._size = 0
 
     def open(self) -> Stream:
         """A new one."""
         self._count += 1
-        made = self._streams[self._count] = Stream(self._count)
+        made = self._streams[self._count] = Stream(self._count, self._grown)
         self._forget()
         return made
 
@@ -92,14 +96,18 @@ class Streams:
         seen = int(number) + 1
         return (found, seen) if found is not None and found.has(seen) else None
 
+    def _grown(self, stream: Stream, by: int) -> None:
+        if stream.name in self._streams:
+            self._size += by
+            self._forget()
+
     def _forget(self) -> None:
-        size = sum(stream.size for stream in self._streams.values())
-        while len(self._streams) > _MOST_STREAMS or size > _MOST_BYTES:
-            name, oldest = next(iter(self._streams.items()))
-            if name == self._count:
+        while len(self._streams) > _MOST_STREAMS or self._size > _MOST_BYTES:
+            if len(self._streams) == 1:
                 return
-            size -= oldest.size
-            del self._streams[name]
+            streams = self._streams.values()
+            name = next((each.name for each in streams if each.is_done), next(iter(self._streams)))
+            self._size -= self._streams.pop(name).size
 
 
 class KeptOutlet(HttpOutlet):
@@ -113,10 +121,8 @@ class KeptOutlet(HttpOutlet):
 
     async def begin(self, reply: Reply) -> None:
         """The upstream has the request: the stream begins, if it had not on an earlier try."""
-        if self._streaming:
-            return
-        await self._begin_stream(200, {})
-        await self._write(self._stream.add(None))
+        if not self._streaming:
+            await self._begin_stream(200, {})
 
     async def item(self, item: Item) -> None:
         """Something on the way to the answer."""
@@ -144,9 +150,16 @@ class KeptOutlet(HttpOutlet):
             await self._write(last, last=True)
         self._stream.finish()
 
+    async def _begin_stream(self, status: int, headers: Mapping[str, str]) -> None:
+        await super()._begin_stream(status, headers)
+        await self._write(self._stream.add(None))
 
-async def send_again(send: Send, stream: Stream, seen: int) -> None:
-    """Write what came on a stream after the events that were seen, until it is done."""
+
+async def send_again(send: Send, stream: Stream, seen: int, ping_every: float) -> None:
+    """Write what came on a stream after the events that were seen, until it is done.
+
+    ``ping_every`` is in seconds.
+    """
     await begin_stream(send, 200, {})
     while True:
         stream.news.clear()
@@ -158,5 +171,9 @@ async def send_again(send: Send, stream: Stream, seen: int) -> None:
             break
         if stream.count != seen:
             continue
-        await stream.news.wait()
+        try:
+            async with asyncio.timeout(ping_every):
+                await stream.news.wait()
+        except TimeoutError:
+            await send_body(send, PING)
     await send_body(send, b"", last=True)

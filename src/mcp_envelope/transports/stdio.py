@@ -7,10 +7,12 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Final, Protocol
 
+from mcp_envelope.core import salvage
 from mcp_envelope.core.door import Answer, Conversation, Desk, RefusedError
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, read_frame
 from mcp_envelope.core.hops import HELLO, SUSPENDED
+from mcp_envelope.core.lines import Overlong
 from mcp_envelope.core.link import Item, Reply
 from mcp_envelope.core.strict import Limits
 
@@ -29,8 +31,8 @@ _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 class Lines(Protocol):
     """Where lines come from and go to. ``stdio_pipes`` has the real one."""
 
-    async def read(self) -> bytes | EnvelopeError | None:
-        """The next line without its end; an error for one that is too long; None at the end."""
+    async def read(self) -> bytes | Overlong | None:
+        """The next line without its end, the ends of one that is too long; None at the end."""
 
     async def write(self, line: bytes) -> None:
         """Write a line, and wait until there is room for more. OSError if nobody reads."""
@@ -73,9 +75,13 @@ class StdioDoor:
         self._stopping.set()
 
     async def _read(self) -> None:
+        most = self._limits.request
         while (line := await self._lines.read()) is not None:
-            if isinstance(line, EnvelopeError):
-                self._start(self._malformed(FrameError(line), self._limits.request))
+            if isinstance(line, Overlong):
+                why = f"the message has {line.size:,} bytes, more than the {most:,} accepted"
+                error = EnvelopeError(why, code="TOO_LARGE")
+                flaw = FrameError(error, id=salvage.asked_in(line.head))
+                self._start(self._malformed(flaw, line.size))
             elif line.strip():
                 try:
                     frame = read_frame(line, limits=self._limits, size=self._limits.request)

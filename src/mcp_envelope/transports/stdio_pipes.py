@@ -9,11 +9,23 @@ import sys
 from collections import deque
 from typing import Final
 
-from mcp_envelope.core.errors import EnvelopeError
+from mcp_envelope.core.lines import LineCutter, Overlong
 
 _CHUNK: Final = 256 * 1024
 #: Lines read ahead before the client is made to wait.
 _AHEAD: Final = 256
+
+
+def fill_gaps() -> None:
+    """Open what of the three standard descriptors is closed, so that nothing else gets its number.
+
+    To be called before anything else is opened.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
 
 
 def claim() -> tuple[int, int]:
@@ -35,10 +47,8 @@ class StdioPipes:
     """The lines of two descriptors. Made by :meth:`open` in a running loop."""
 
     def __init__(self, most: int, writer: _Writer) -> None:
-        self._most = most
-        self._lines: deque[bytes | EnvelopeError] = deque()
-        self._pending = bytearray()
-        self._skipping = False
+        self._cutter = LineCutter(most)
+        self._lines: deque[bytes | Overlong] = deque()
         self._ended = False
         self._arrived = asyncio.Event()
         self._taken = asyncio.Event()
@@ -59,8 +69,8 @@ class StdioPipes:
             made._reading = asyncio.create_task(made._read_file(source))
         return made
 
-    async def read(self) -> bytes | EnvelopeError | None:
-        """The next line without its end; an error for one that is too long; None at the end."""
+    async def read(self) -> bytes | Overlong | None:
+        """The next line without its end, the ends of one that is too long; None at the end."""
         while not self._lines:
             if self._ended:
                 return None
@@ -86,16 +96,7 @@ class StdioPipes:
 
     def received(self, data: bytes) -> None:
         """Cut what has arrived into lines."""
-        start = 0
-        while (end := data.find(b"\n", start)) >= 0:
-            self._complete(data[start:end])
-            start = end + 1
-        rest = data[start:]
-        if len(self._pending) + len(rest) > self._most:
-            self._pending.clear()
-            self._skipping = True
-        elif not self._skipping:
-            self._pending += rest
+        self._lines += self._cutter.feed(data)
         if len(self._lines) >= _AHEAD and self._taken.is_set():
             self._taken.clear()
             if self._source is not None:
@@ -104,21 +105,11 @@ class StdioPipes:
 
     def ended(self) -> None:
         """There will be no more; a last line without an end counts."""
-        if self._pending or self._skipping:
-            self._complete(b"")
+        last = self._cutter.rest()
+        if last is not None:
+            self._lines.append(last)
         self._ended = True
         self._arrived.set()
-
-    def _complete(self, tail: bytes) -> None:
-        if self._skipping or len(self._pending) + len(tail) > self._most:
-            problem = f"the message has more than the {self._most:,} bytes accepted"
-            self._lines.append(EnvelopeError(problem, code="TOO_LARGE"))
-        elif self._pending:
-            self._lines.append(bytes(self._pending) + tail)
-        else:
-            self._lines.append(tail)
-        self._pending.clear()
-        self._skipping = False
 
     async def _read_file(self, source: int) -> None:
         """Read what cannot be waited for, such as a file, in a thread."""

@@ -26,8 +26,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from mcp_envelope.core.lines import LineCutter, Overlong
+
 from .launch import Launch, ended_how, spawn
-from .lines import LineCutter, Overlong
 
 _log: Final = logging.getLogger("mcp_envelope.upstreams")
 _CHUNK: Final = 64 * 1024

@@ -10,11 +10,12 @@ from typing import Final, Protocol
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, Id, IdKey, frame_of, id_key
 from mcp_envelope.core.hops import SUSPENDED
+from mcp_envelope.core.lines import Overlong
 from mcp_envelope.core.strict import Limits
 
 from .backoff import Backoff, UnavailableError
 from .child import Child, OnGone, OnLine
-from .lines import Flaw, Overlong, one_line, read_line
+from .lines import Flaw, one_line, read_line
 from .memory import Opening
 from .replies import (
     CANCELLED,
@@ -235,7 +236,7 @@ class OwnLink:
         call = self._calls.get(key) if key is not None else None
         if call is None:
             what = f"a line of its output is no message ({flaw.why.outline})"
-            self._nursery.oddities.note(what, flaw.excerpt)
+            self._nursery.oddities.note(what, excerpt=flaw.excerpt)
         else:  # what stands in an answer is not ours to tell
             self._nursery.oddities.note("an answer is unreadable")
             self._forget(call)

@@ -22,12 +22,17 @@ class Oddities:
         self._name = name
         self._count = 0
 
-    def note(self, what: str, detail: object = "") -> None:
-        """Log one; foreign text goes into ``detail``."""
+    def note(self, what: str, detail: object = "", *, excerpt: bytes = b"") -> None:
+        """Log one; names and ids go into ``detail``.
+
+        What may be a part of a result goes into ``excerpt``, which only level debug shows.
+        """
         self._count += 1
         level = logging.WARNING if self._count <= _LOUD else logging.DEBUG
         if _log.isEnabledFor(level):
             text = repr(detail)[:200] if detail != "" else ""
+            if excerpt and _log.isEnabledFor(logging.DEBUG):
+                text = repr(excerpt)[:200]
             _log.log(level, "upstream %r: %s%s", self._name, what, text and f": {text}")
             if self._count == _LOUD:
                 _log.warning("upstream %r: more of this is logged at level debug", self._name)

@@ -10,10 +10,11 @@ from mcp_envelope.core import spans
 from mcp_envelope.core.document import parse
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame
+from mcp_envelope.core.lines import Overlong
 
 from .backoff import Backoff
 from .child import Child
-from .lines import Flaw, Overlong, one_line, read_line
+from .lines import Flaw, one_line, read_line
 from .own import Nursery, cancellation, refusal
 from .replies import CANCELLED, LISTEN, LOG_LEVEL, LOG_MESSAGE, PROGRESS, SUBSCRIPTION, Call
 from .reports import ended, lost, unreadable
@@ -112,7 +113,7 @@ class Room:
         call = self._call(flaw.id)
         if call is None:
             what = f"a line of its output is no message ({flaw.why.outline})"
-            self._house.oddities.note(what, flaw.excerpt)
+            self._house.oddities.note(what, excerpt=flaw.excerpt)
         else:  # what stands in an answer is not ours to tell
             self._house.oddities.note("an answer is unreadable")
             self.forget(call)

@@ -13,7 +13,11 @@ from tests.gateway.rig import REVISIONS, STATELESS, answering, plan
 
 from mcp_envelope.gateway.templates import best_template
 
-KINDS = [(door, revision) for door in ("stdio", "http") for revision in REVISIONS]
+KINDS = [
+    pytest.param(door, revision, marks=[pytest.mark.slow] if revision == REVISIONS[0] else [])
+    for door in ("stdio", "http")
+    for revision in REVISIONS
+]
 SOME = [("stdio", "2025-11-25"), ("http", STATELESS)]
 ABLE = {"tools": {}, "prompts": {}, "resources": {"subscribe": True}, "completions": {}}
 EMPTY = '"result":{"resultType":"complete"}'

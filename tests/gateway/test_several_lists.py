@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 from tests.gateway.crew import ABSENT, DEADLINE, Crew, Parts, crew, page, tools
-from tests.gateway.rig import REVISIONS, STATELESS
+from tests.gateway.rig import REVISIONS, STATELESS, plan
 
-KINDS = [(door, revision) for door in ("stdio", "http") for revision in REVISIONS]
+KINDS = [
+    pytest.param(door, revision, marks=[pytest.mark.slow] if revision == REVISIONS[0] else [])
+    for door in ("stdio", "http")
+    for revision in REVISIONS
+]
 SOME = [("stdio", "2025-11-25"), ("http", STATELESS)]
 OPENING = {"2025-06-18": "initialize", "2025-11-25": "initialize", STATELESS: "server/discover"}
 INFO = "io.modelcontextprotocol/serverInfo"
@@ -301,8 +305,9 @@ def test_one_that_comes_back_is_announced(how: str, tmp_path: Path) -> None:
             if how == "lost":
                 alive.unlink()
                 call = rig.call("late__free")
-                call["params"]["plan"] = {"then": "die"}
-                assert "error" in (await rig.ask(call)).message
+                call["params"]["plan"] = plan(then="die")
+                said = await rig.ask(call)
+                assert "error" in said.message, said.raw
             result = await rig.result("tools/list")
             assert result["_meta"][ABSENT] == ["late"]
             alive.touch()

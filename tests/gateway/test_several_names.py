@@ -75,14 +75,8 @@ def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
     text = f"namespace = false\n{upstreams}\n"
     file.write_text(text, encoding="utf-8")
     words = [sys.executable, "-m", "mcp_envelope", "run", "--ledger", "memory:"]
-    ran = subprocess.run(
-        [*words, "--config", str(file)],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        input="",
-        check=False,
-    )
+    words += ["--config", str(file)]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=30, input="", check=False)
     assert ran.returncode == 2, ran.stderr
     assert ran.stdout == ""
     *before, last = ran.stderr.splitlines()

@@ -17,7 +17,7 @@ from mcp_envelope.gateway.gathering import Inbox
 from mcp_envelope.gateway.questions import Questions
 
 ID = "io.modelcontextprotocol/subscriptionId"
-OLDER = ["2025-06-18", "2025-11-25"]
+OLDER = [pytest.param("2025-06-18", marks=pytest.mark.slow), "2025-11-25"]
 CHANGED = b'{"jsonrpc":"2.0","method":"notifications/%b/list_changed","params":{"_meta":{"%b":%b}}}'
 
 

@@ -323,48 +323,6 @@ def test_one_that_comes_back_is_announced(how: str, tmp_path: Path) -> None:
     asyncio.run(work())
 
 
-def test_a_client_of_both_eras_gets_servers_of_either(tmp_path: Path) -> None:
-    """If some server knows no server/discover, the client is told so, and shakes hands with all.
-
-    Those that stay in the era of their first request have forgotten the probe.
-    """
-
-    async def work() -> None:
-        parts = {"old": {"era": "legacy"}, "both": {"era": "locked"}}
-        async with crew("stdio", STATELESS, tmp_path, parts, hands=False) as rig:
-            assert (await rig.error("server/discover"))["code"] == -32601
-            rig.revision = "2025-11-25"
-            said = await rig.shake_hands()
-            assert ABSENT not in said.message["result"].get("_meta", {})
-            for server in parts:
-                assert "result" in (await rig.ask(rig.call(f"{server}__free"))).message
-
-    asyncio.run(work())
-
-
-def test_an_era_is_kept_once_it_is_agreed_on(tmp_path: Path) -> None:
-    """After server/discover no handshake, after a handshake no other era: as the servers say."""
-
-    async def work() -> None:
-        parts = {"a": {"era": "locked"}, "b": {"era": "locked"}}
-        async with crew("stdio", STATELESS, tmp_path, parts, hands=False) as rig:
-            await rig.result("server/discover")
-            assert len((await rig.result("tools/list"))["tools"]) == 12
-            rig.revision = "2025-11-25"
-            assert (await rig.shake_hands()).message["error"]["code"] == -32022
-        folder = tmp_path / "again"
-        folder.mkdir()
-        async with crew("stdio", "2025-11-25", folder, parts) as rig:
-            rig.revision = STATELESS
-            for method in ("server/discover", "tools/list"):
-                assert (await rig.error(method))["code"] == -32601
-            assert "error" in (await rig.ask(rig.call("a__free"))).message
-            rig.revision = "2025-11-25"
-            assert len((await rig.result("tools/list"))["tools"]) == 12
-
-    asyncio.run(work())
-
-
 def test_over_http_lists_are_held_to_the_rules_too(tmp_path: Path) -> None:
     """Headers repeat the body, and each request says who it is."""
 
@@ -385,5 +343,28 @@ def test_over_http_lists_are_held_to_the_rules_too(tmp_path: Path) -> None:
             assert said.http is not None
             assert said.http.status == 404
             assert said.message["error"]["code"] == -32601
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("door,revision", SOME)
+def test_servers_over_http_and_on_pipes_stand_side_by_side(
+    door: str, revision: str, tmp_path: Path
+) -> None:
+    """Lists, calls and errors are the same whatever a server is reached by."""
+    parts: Parts = {
+        "web": {"over": "http", "answers": {"tools/list": tools("one__x")}},
+        "slow": {"over": "http", "answers": {"tools/list": BAD["no list"]}},
+        "pipes": {},
+    }
+
+    async def work() -> None:
+        async with crew(door, revision, tmp_path, parts) as rig:
+            result = await rig.result("tools/list")
+            assert [each["name"] for each in result["tools"]][:2] == ["web__one__x", "pipes__free"]
+            assert result["_meta"][ABSENT] == ["slow"]
+            for name in ("web__one__x", "pipes__free", "slow__free"):
+                result = await rig.result("tools/call", {"name": name, "arguments": {}})
+                assert result["content"][0]["text"] == "done"
 
     asyncio.run(work())

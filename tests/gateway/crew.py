@@ -52,7 +52,7 @@ class Crew(Rig):
     async def until(self, server: str, method: str | None, count: int = 1) -> list[Any]:
         """The same, once there are so many."""
         async with asyncio.timeout(5):
-            while len(found := self.read_by(server, method)) < count:
+            while len(found := self.read_by(server, method)) < count:  # noqa: ASYNC110 - a file
                 await asyncio.sleep(0.01)
         return found
 

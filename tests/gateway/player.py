@@ -13,11 +13,10 @@ import os
 import sys
 from typing import Any
 
-if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(__file__))  # noqa: PTH120 - pathlib is slow to import
-    from puppet import Puppet, id_in
-else:
-    from tests.gateway.puppet import Puppet, id_in
+if __name__ == "__main__":  # pathlib is slow to import
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(__file__))))  # noqa: PTH120
+
+from tests.gateway.puppet import Puppet, id_in
 
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"

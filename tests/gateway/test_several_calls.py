@@ -13,7 +13,11 @@ from tests.gateway.rig import REVISIONS, STATELESS, answering, plan
 
 from mcp_envelope.gateway.templates import best_template
 
-KINDS = [(door, revision) for door in ("stdio", "http") for revision in REVISIONS]
+KINDS = [
+    pytest.param(door, revision, marks=[pytest.mark.slow] if revision == REVISIONS[0] else [])
+    for door in ("stdio", "http")
+    for revision in REVISIONS
+]
 SOME = [("stdio", "2025-11-25"), ("http", STATELESS)]
 ABLE = {"tools": {}, "prompts": {}, "resources": {"subscribe": True}, "completions": {}}
 EMPTY = '"result":{"resultType":"complete"}'
@@ -81,9 +85,7 @@ def test_what_is_for_none_of_them_is_refused_and_recorded(
 
 
 @pytest.mark.parametrize("door,revision", SOME)
-def test_completions_go_where_their_reference_is(
-    door: str, revision: str, tmp_path: Path
-) -> None:
+def test_completions_go_where_their_reference_is(door: str, revision: str, tmp_path: Path) -> None:
     """To the server of the prompt, under its own name, or of the template."""
     b = who("b")
     b["answers"]["resources/templates/list"] = page(
@@ -139,9 +141,7 @@ def test_resources_are_read_where_they_are(door: str, revision: str, tmp_path: P
 
 
 @pytest.mark.parametrize("door,revision", SOME)
-def test_what_is_listed_nowhere_may_still_be_read(
-    door: str, revision: str, tmp_path: Path
-) -> None:
+def test_what_is_listed_nowhere_may_still_be_read(door: str, revision: str, tmp_path: Path) -> None:
     """A link in a tool's result says whose it is; and the only server with resources has all."""
     parts = {"a": who("a"), "b": who("b"), "c": {}}
     listed = {"resources/list": page("resources"), "resources/templates/list": "[]"}
@@ -154,7 +154,9 @@ def test_what_is_listed_nowhere_may_still_be_read(
             link = b'"result":{"content":[{"type":"resource_link","uri":"z://1","name":"l"}]}'
             await rig.ask(rig.call("b__free", plan=answering(link)))
             assert (await rig.result("resources/read", {"uri": "z://1"}))["who"] == "b"
-            assert "error" in (await rig.ask(rig.request("resources/read", {"uri": "z://2"}))).message
+            assert (
+                "error" in (await rig.ask(rig.request("resources/read", {"uri": "z://2"}))).message
+            )
         folder = tmp_path / "again"
         folder.mkdir()
         async with crew(door, revision, folder, {"b": parts["b"], "c": {}}) as rig:
@@ -177,7 +179,7 @@ def test_of_two_templates_the_better_fits() -> None:
 @pytest.mark.parametrize("door,revision", [("stdio", "2025-11-25"), ("http", "2025-11-25"),
                                            ("http", STATELESS)])  # fmt: skip
 def test_tasks_are_followed_where_they_run(door: str, revision: str, tmp_path: Path) -> None:
-    """By the id that the answer to a call told; one that nobody knows is asked for, then refused."""
+    """By the id that the answer to a call told; one that is not known is asked for."""
     a, b = who("a"), who("b")
     for part in (a, b):
         part["capabilities"] = {"tools": {}, "tasks": {}}
@@ -258,9 +260,7 @@ def test_an_id_is_one_calls_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("door,revision", KINDS)
-def test_progress_and_logs_stay_with_their_calls(
-    door: str, revision: str, tmp_path: Path
-) -> None:
+def test_progress_and_logs_stay_with_their_calls(door: str, revision: str, tmp_path: Path) -> None:
     """Two calls in two servers at once; where clients share children, even with one token."""
     token = 7 if (door, revision) == ("http", STATELESS) else None
 
@@ -283,7 +283,7 @@ def test_progress_and_logs_stay_with_their_calls(
             if door == "stdio":
                 both = [await ask(rig, "a"), await ask(rig, "b")]
             else:
-                both = await asyncio.gather(ask(rig, "a"), ask(rig, "b"))
+                both = list(await asyncio.gather(ask(rig, "a"), ask(rig, "b")))
             for server, found in zip("ab", both, strict=True):
                 assert found[0]["params"]["message"] == server
                 assert found[0]["params"]["progressToken"] == (token or f"of {server}")

@@ -1,4 +1,4 @@
-"""Several servers behind one door introduce themselves and list what they have as if they were one."""
+"""Several servers behind one door introduce themselves and list what they have as one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.gateway.crew import ABSENT, DEADLINE, Crew, crew, page, tools
-from tests.gateway.rig import REVISIONS, STATELESS
+from tests.gateway.crew import ABSENT, DEADLINE, Crew, Parts, crew, page, tools
+from tests.gateway.rig import REVISIONS, STATELESS, plan
 
-KINDS = [(door, revision) for door in ("stdio", "http") for revision in REVISIONS]
+KINDS = [
+    pytest.param(door, revision, marks=[pytest.mark.slow] if revision == REVISIONS[0] else [])
+    for door in ("stdio", "http")
+    for revision in REVISIONS
+]
 SOME = [("stdio", "2025-11-25"), ("http", STATELESS)]
 OPENING = {"2025-06-18": "initialize", "2025-11-25": "initialize", STATELESS: "server/discover"}
 INFO = "io.modelcontextprotocol/serverInfo"
@@ -32,7 +36,7 @@ def test_an_introduction_has_what_any_of_them_can_do(
     door: str, revision: str, tmp_path: Path
 ) -> None:
     """Capabilities are joined, instructions stand under the server's name, the name is ours."""
-    parts = {
+    parts: Parts = {
         "a": {
             "capabilities": {"tools": {}, "prompts": {"listChanged": False}},
             "instructions": "Do A.",
@@ -111,7 +115,7 @@ ENTRY = b'{"x-vendor":[1.0,1e2],"inputSchema":{"type":"object"},"name":"%s","n":
 def test_lists_are_joined_with_all_their_pages(door: str, revision: str, tmp_path: Path) -> None:
     """Each entry keeps its bytes, but for its name; the shortest life, the narrowest scope."""
     odd = '"result":{"tools":[%s],"nextCursor":"1","ttlMs":70,"cacheScope":"public"}'
-    parts = {
+    parts: Parts = {
         "a": {"answers": {"tools/list": [
             odd % (ENTRY % b"one").decode(),
             tools("two", "three__more", ttlMs=50, cacheScope="public"),
@@ -141,8 +145,8 @@ def test_lists_are_joined_with_all_their_pages(door: str, revision: str, tmp_pat
 @pytest.mark.parametrize("door,revision", SOME)
 def test_other_lists_are_joined_likewise(door: str, revision: str, tmp_path: Path) -> None:
     """Prompts get names, URIs stay; a server without a list is not absent from it."""
-    able = {"prompts": {}, "resources": {}}
-    parts = {
+    able: dict[str, Any] = {"prompts": {}, "resources": {}}
+    parts: Parts = {
         "a": {"capabilities": able, "answers": {
             "prompts/list": page("prompts", {"name": "p", "title": "P"}),
             "resources/list": page("resources", {"uri": "x://1", "name": "r"}),
@@ -199,9 +203,7 @@ def test_one_that_answers_badly_is_absent_and_no_more(
 
 
 @pytest.mark.parametrize("door,revision", SOME)
-def test_if_all_refuse_the_client_hears_the_first(
-    door: str, revision: str, tmp_path: Path
-) -> None:
+def test_if_all_refuse_the_client_hears_the_first(door: str, revision: str, tmp_path: Path) -> None:
     """In its words, not as if nobody were there."""
     text = '"error":{"code":-32050,"message":"not now","data":{"vendor":1.0}}'
 
@@ -215,11 +217,9 @@ def test_if_all_refuse_the_client_hears_the_first(
 
 
 @pytest.mark.parametrize("door,revision", KINDS)
-def test_one_that_is_slow_or_dead_holds_up_nobody(
-    door: str, revision: str, tmp_path: Path
-) -> None:
+def test_one_that_is_slow_or_dead_holds_up_nobody(door: str, revision: str, tmp_path: Path) -> None:
     """The others are listed, called and asked at once; what is waited for is bounded."""
-    parts = {
+    parts: Parts = {
         "good": {},
         "slow": {"silent": ["tools/list"]},
         "mute": {"silent": ["initialize", "server/discover", "tools/list"]},
@@ -289,7 +289,11 @@ def test_what_is_asked_of_many_is_taken_back_when_time_is_over(tmp_path: Path) -
 def test_one_that_comes_back_is_announced(how: str, tmp_path: Path) -> None:
     """Who was absent at the start, or from a list, is in the next list; the client is told."""
     alive = tmp_path / "alive"
-    part = {"alive": str(alive), "deadly": ["tools/die"], "capabilities": {"tools": {}, "logging": {}}}
+    part = {
+        "alive": str(alive),
+        "deadly": ["tools/die"],
+        "capabilities": {"tools": {}, "logging": {}},
+    }
     part["answers"] = {"logging/setLevel": '"result":{}'}
 
     async def work() -> None:
@@ -301,8 +305,9 @@ def test_one_that_comes_back_is_announced(how: str, tmp_path: Path) -> None:
             if how == "lost":
                 alive.unlink()
                 call = rig.call("late__free")
-                call["params"]["plan"] = {"then": "die"}
-                assert "error" in (await rig.ask(call)).message
+                call["params"]["plan"] = plan(then="die")
+                said = await rig.ask(call)
+                assert "error" in said.message, said.raw
             result = await rig.result("tools/list")
             assert result["_meta"][ABSENT] == ["late"]
             alive.touch()
@@ -318,48 +323,6 @@ def test_one_that_comes_back_is_announced(how: str, tmp_path: Path) -> None:
     asyncio.run(work())
 
 
-def test_a_client_of_both_eras_gets_servers_of_either(tmp_path: Path) -> None:
-    """If some server knows no server/discover, the client is told so, and shakes hands with all.
-
-    Those that stay in the era of their first request have forgotten the probe.
-    """
-
-    async def work() -> None:
-        parts = {"old": {"era": "legacy"}, "both": {"era": "locked"}}
-        async with crew("stdio", STATELESS, tmp_path, parts, hands=False) as rig:
-            assert (await rig.error("server/discover"))["code"] == -32601
-            rig.revision = "2025-11-25"
-            said = await rig.shake_hands()
-            assert ABSENT not in said.message["result"].get("_meta", {})
-            for server in parts:
-                assert "result" in (await rig.ask(rig.call(f"{server}__free"))).message
-
-    asyncio.run(work())
-
-
-def test_an_era_is_kept_once_it_is_agreed_on(tmp_path: Path) -> None:
-    """After server/discover no handshake, after a handshake no other era: as the servers say."""
-
-    async def work() -> None:
-        parts = {"a": {"era": "locked"}, "b": {"era": "locked"}}
-        async with crew("stdio", STATELESS, tmp_path, parts, hands=False) as rig:
-            await rig.result("server/discover")
-            assert len((await rig.result("tools/list"))["tools"]) == 12
-            rig.revision = "2025-11-25"
-            assert (await rig.shake_hands()).message["error"]["code"] == -32022
-        folder = tmp_path / "again"
-        folder.mkdir()
-        async with crew("stdio", "2025-11-25", folder, parts) as rig:
-            rig.revision = STATELESS
-            for method in ("server/discover", "tools/list"):
-                assert (await rig.error(method))["code"] == -32601
-            assert "error" in (await rig.ask(rig.call("a__free"))).message
-            rig.revision = "2025-11-25"
-            assert len((await rig.result("tools/list"))["tools"]) == 12
-
-    asyncio.run(work())
-
-
 def test_over_http_lists_are_held_to_the_rules_too(tmp_path: Path) -> None:
     """Headers repeat the body, and each request says who it is."""
 
@@ -368,14 +331,40 @@ def test_over_http_lists_are_held_to_the_rules_too(tmp_path: Path) -> None:
             for method in ("tools/list", "server/discover", "subscriptions/listen"):
                 message = rig.request(method)
                 said = await rig.ask(message, mcp_method="prompts/list")
-                assert said.http is not None and said.http.status == 400
+                assert said.http is not None
+                assert said.http.status == 400
                 assert said.message["error"]["code"] == -32020
                 message["params"].pop("_meta")
                 said = await rig.send(json.dumps(message).encode(), message)
-                assert said.http is not None and said.http.status == 400
+                assert said.http is not None
+                assert said.http.status == 400
                 assert said.message["error"]["code"] == -32602
             said = await rig.ask(rig.request("vendor/unknown"))
-            assert said.http is not None and said.http.status == 404
+            assert said.http is not None
+            assert said.http.status == 404
             assert said.message["error"]["code"] == -32601
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("door,revision", SOME)
+def test_servers_over_http_and_on_pipes_stand_side_by_side(
+    door: str, revision: str, tmp_path: Path
+) -> None:
+    """Lists, calls and errors are the same whatever a server is reached by."""
+    parts: Parts = {
+        "web": {"over": "http", "answers": {"tools/list": tools("one__x")}},
+        "slow": {"over": "http", "answers": {"tools/list": BAD["no list"]}},
+        "pipes": {},
+    }
+
+    async def work() -> None:
+        async with crew(door, revision, tmp_path, parts) as rig:
+            result = await rig.result("tools/list")
+            assert [each["name"] for each in result["tools"]][:2] == ["web__one__x", "pipes__free"]
+            assert result["_meta"][ABSENT] == ["slow"]
+            for name in ("web__one__x", "pipes__free", "slow__free"):
+                result = await rig.result("tools/call", {"name": name, "arguments": {}})
+                assert result["content"][0]["text"] == "done"
 
     asyncio.run(work())

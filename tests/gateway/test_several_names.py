@@ -7,22 +7,23 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.gateway import player
-from tests.gateway.crew import ABSENT, crew, page, tools
+from tests.gateway.crew import ABSENT, Parts, crew, page, tools
 from tests.gateway.rig import STATELESS
 
 from mcp_envelope.core.errors import ConfigError
 
 SOME = [("stdio", "2025-11-25"), ("http", STATELESS)]
-PROMPTS = {"tools": {}, "prompts": {}}
+PROMPTS: dict[str, Any] = {"tools": {}, "prompts": {}}
 
 
 @pytest.mark.parametrize("door,revision", SOME)
 def test_names_stay_as_they_are(door: str, revision: str, tmp_path: Path) -> None:
     """Calls find their server by its list, also if nobody has asked for one."""
-    parts = {
+    parts: Parts = {
         "a": {"capabilities": PROMPTS, "answers": {
             "tools/list": tools("one__x", "two"), "prompts/list": page("prompts", {"name": "two"}),
             "prompts/get": '"result":{"who":"a"}',
@@ -51,7 +52,7 @@ def test_two_of_one_name_are_a_mistake_at_the_start(what: str, tmp_path: Path) -
     answers = {"tools/list": tools()}
     first = answers | {f"{what}/list": page(what, plain)}
     second = answers | {f"{what}/list": [page(what, paged, nextCursor="1"), page(what, plain)]}
-    parts = {
+    parts: Parts = {
         "a": {"capabilities": PROMPTS, "answers": first},
         "b": {"capabilities": PROMPTS, "answers": second},
     }
@@ -74,14 +75,14 @@ def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
     text = f"namespace = false\n{upstreams}\n"
     file.write_text(text, encoding="utf-8")
     words = [sys.executable, "-m", "mcp_envelope", "run", "--ledger", "memory:"]
-    ran = subprocess.run(
-        [*words, "--config", str(file)], capture_output=True, text=True, timeout=30, input=""
-    )
+    words += ["--config", str(file)]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=30, input="", check=False)
     assert ran.returncode == 2, ran.stderr
     assert ran.stdout == ""
-    assert len(ran.stderr.splitlines()) == 1
-    assert "a and b both have a tool called 'free'" in ran.stderr
-    assert "namespace = true" in ran.stderr
+    *before, last = ran.stderr.splitlines()
+    assert all(" INFO " in line for line in before)
+    assert "a and b both have a tool called 'free'" in last
+    assert "namespace = true" in last
 
 
 @pytest.mark.parametrize("door,revision", SOME)
@@ -90,7 +91,7 @@ def test_a_name_that_two_have_later_is_neithers(
 ) -> None:
     """The check at the start saw one only: no call may go to whichever listed first."""
     alive = tmp_path / "alive"
-    parts = {
+    parts: Parts = {
         "a": {"alive": str(alive), "answers": {"tools/list": tools("same", "one")}},
         "b": {"answers": {"tools/list": tools("same", "two")}},
     }
@@ -100,12 +101,12 @@ def test_a_name_that_two_have_later_is_neithers(
             assert "could not be compared" in caplog.text
             assert "result" in (await rig.ask(rig.call("same"))).message
             alive.touch()
-            found: dict[str, object] = {"_meta": {ABSENT: []}}
+            found: Any = {"_meta": {ABSENT: []}}
             async with asyncio.timeout(20):
-                while ABSENT in found.get("_meta", {}):  # type: ignore[operator]
+                while ABSENT in found.get("_meta", {}):
                     found = await rig.result("tools/list")
                     await asyncio.sleep(0.05)
-            names = [each["name"] for each in found["tools"]]  # type: ignore[attr-defined]
+            names = [each["name"] for each in found["tools"]]
             assert names == ["one", "two"]
             assert "both have a tool called 'same'" in caplog.text
             error = await rig.error("tools/call", {"name": "same"})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.gateway.crew import Crew, crew
+from tests.gateway.crew import Crew, Parts, crew
 from tests.gateway.rig import STATELESS, Book, plan
 
 from mcp_envelope.core.frame import frame_of
@@ -17,7 +17,7 @@ from mcp_envelope.gateway.gathering import Inbox
 from mcp_envelope.gateway.questions import Questions
 
 ID = "io.modelcontextprotocol/subscriptionId"
-OLDER = ["2025-06-18", "2025-11-25"]
+OLDER = [pytest.param("2025-06-18", marks=pytest.mark.slow), "2025-11-25"]
 CHANGED = b'{"jsonrpc":"2.0","method":"notifications/%b/list_changed","params":{"_meta":{"%b":%b}}}'
 
 
@@ -39,9 +39,7 @@ def asking(rig: Crew, server: str, *says: bytes, then: str = "hang") -> bytes:
 
 
 @pytest.mark.parametrize("revision", OLDER)
-def test_questions_of_two_servers_with_one_id_are_told_apart(
-    revision: str, tmp_path: Path
-) -> None:
+def test_questions_of_two_servers_with_one_id_are_told_apart(revision: str, tmp_path: Path) -> None:
     """Sampling, elicitation, roots and ping: each server gets its answer, under its own id."""
     methods = ("sampling/createMessage", "elicitation/create", "roots/list", "ping")
 
@@ -72,8 +70,10 @@ def test_questions_of_two_servers_with_one_id_are_told_apart(
 async def answered(rig: Crew, server: str, count: int) -> None:
     """A server has got that many answers, all its own."""
     async with asyncio.timeout(5):
-        while len(found := [each for each in rig.read_by(server) if "result" in each]) < count:
+        found: list[Any] = []
+        while len(found) < count:
             await asyncio.sleep(0.01)
+            found = [each for each in rig.read_by(server) if "result" in each]
     assert len(found) == count
     assert all(each["id"] == 7 and each["result"] == {"of": server} for each in found)
 
@@ -110,7 +110,7 @@ def test_over_http_a_question_rides_on_its_call(tmp_path: Path) -> None:
             await rig.until("b", "tools/call")
             await asyncio.sleep(0.05)
             await rig.answer("b/1", {"of": "b"})
-            found = []
+            found: list[Any] = []
             async with asyncio.timeout(5):
                 while not found:
                     found = [each for each in rig.read_by("b") if "result" in each]
@@ -149,7 +149,9 @@ def test_what_belongs_to_no_call_is_heard(revision: str, tmp_path: Path) -> None
         async with crew("stdio", revision, tmp_path, {"a": {}, "b": {}}) as rig:
             for server, what in (("b", b"tools"), ("a", b"prompts")):
                 text = CHANGED % (what, b"x", b"1")
-                rig.write(asking(rig, server, text, b'{"jsonrpc":"2.0","id":@ID@,"result":{}}', then=""))
+                rig.write(
+                    asking(rig, server, text, b'{"jsonrpc":"2.0","id":@ID@,"result":{}}', then="")
+                )
                 found = [await rig.line(), await rig.line()]
                 methods = {each.get("method") for each in found}
                 assert f"notifications/{what.decode()}/list_changed" in methods
@@ -246,7 +248,8 @@ def test_a_subscription_that_all_refuse_is_refused(tmp_path: Path) -> None:
         async with crew("http", STATELESS, tmp_path, {"a": {}, "b": {}}) as rig:
             said = await rig.ask(rig.request("subscriptions/listen", {"notifications": WANTED}))
             assert said.message["error"]["code"] == -32601
-            assert said.http is not None and said.http.status == 404
+            assert said.http is not None
+            assert said.http.status == 404
 
     asyncio.run(work())
 
@@ -303,11 +306,9 @@ def test_a_question_that_no_client_listens_for_is_answered(
 
 @pytest.mark.parametrize("door,revision", [("stdio", "2025-11-25"), ("http", "2025-11-25"),
                                            ("http", STATELESS)])  # fmt: skip
-def test_nothing_is_left_when_a_conversation_ends(
-    door: str, revision: str, tmp_path: Path
-) -> None:
+def test_nothing_is_left_when_a_conversation_ends(door: str, revision: str, tmp_path: Path) -> None:
     """No task, whatever was going on: a call, a handshake, a return that is waited for."""
-    parts = {"a": {"listens": []}, "mute": {"silent": ["initialize", "tools/list"]},
+    parts: Parts = {"a": {"listens": []}, "mute": {"silent": ["initialize", "tools/list"]},
              "dead": {"alive": str(tmp_path / "never")}}  # fmt: skip
 
     async def work() -> None:

@@ -15,7 +15,7 @@ from mcp_envelope.core.link import Reply
 from mcp_envelope.pipeline.answers import MissingMetaError, failure, status_of
 
 from . import merging
-from .gathering import gather, listing
+from .gathering import gather, listing, tell_of
 from .ground import Ground
 from .hearing import Hearing
 from .label import OFF, advertised, wanted_mode
@@ -232,7 +232,7 @@ class Assembly:
         if not found:
             raise _nobody(failed)
         answers = {name: result.value for name, result in found.items()}
-        result = merging.initialized(answers, list(failed))
+        result = merging.initialized(answers, tell_of(failed))
         self._agreed = result["protocolVersion"]
         mode = wanted_mode(frame.params.get("capabilities"))
         for member in members:
@@ -261,7 +261,7 @@ class Assembly:
         if not self._stateless:
             self._agreed = STATELESS
             self._hearing.begin(None, self._is_ready)
-        return self._introduced(frame, merging.discovered(answers, list(failed)))
+        return self._introduced(frame, merging.discovered(answers, tell_of(failed)))
 
     def _introduced(self, frame: Frame, result: object) -> Answer:
         shown = frame_of({"jsonrpc": "2.0", "id": frame.id, "result": result})
@@ -300,7 +300,8 @@ class Assembly:
             raise EnvelopeError(f"no upstream has {frame.method}", code="METHOD_NOT_FOUND")
         entries = self._routing.merged(frame.method, found)
         pages = [page.value for its in found.values() for page in its]
-        result = merging.listed(frame.method, entries, pages, list(failed), stateless=stateless)
+        absent = tell_of(failed)
+        result = merging.listed(frame.method, entries, pages, absent, stateless=stateless)
         return _success(frame.id, result)
 
     # -- notifications and answers of the client's ----------------------------------------------

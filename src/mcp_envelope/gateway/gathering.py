@@ -51,9 +51,14 @@ async def gather(
             raise error
         else:
             found[name] = task.result()
-    for name, why_not in failed.items():
-        log.warning("%s is absent: %s", name, why_not)
     return found, failed
+
+
+def tell_of(failed: Mapping[str, EnvelopeError]) -> list[str]:
+    """The names of those that are absent; the log has them, too."""
+    for name, why in failed.items():
+        log.warning("%s is absent: %s", name, why)
+    return list(failed)
 
 
 def _looked_at(task: asyncio.Future[Any]) -> None:

@@ -12,7 +12,7 @@ from mcp_envelope.core.errors import ConfigError
 from mcp_envelope.core.frame import frame_of
 
 from .assembly import Assembly
-from .gathering import gather
+from .gathering import gather, tell_of
 from .ground import Ground, log
 from .lazy import LazyLink
 from .members import Member
@@ -95,9 +95,10 @@ async def _check_names(members: list[Member], what: str) -> None:
             if isinstance(entry, dict) and isinstance(entry.get("name"), str)
         ]
 
-    found, absent = await gather(members, names)
-    if absent:
-        log.warning("the names of %s could not be compared at the start", ", ".join(absent))
+    found, failed = await gather(members, names)
+    if failed:
+        absent = ", ".join(tell_of(failed))
+        log.warning("the names of %s could not be compared at the start", absent)
     owner: dict[str, str] = {}
     for server, its in found.items():
         for name in its:

@@ -195,8 +195,7 @@ class Routing:
                 self._look("resources/templates/list", members, frame, stand_by),
             )
             found = self._of_uri(uri, members)
-            if found is None and len(able[0]) == 1:  # not all that can be read is listed
-                found = able[0][0]
+            found = found or self._only(able[0])
         if found is None:
             raise EnvelopeError(
                 "no upstream lists this resource, or a template that it fits",
@@ -222,6 +221,13 @@ class Routing:
                 for template in self._listed.get(("resourceTemplates", server), ())
             ),
         )
+
+    def _only(self, able: Sequence[str]) -> str | None:
+        """The only server with resources, if there is one: not all that can be read is listed."""
+        kinds = ("resources", "resourceTemplates")
+        filled = [each for each in able if any(self._listed.get((kind, each)) for kind in kinds)]
+        left = filled or able
+        return left[0] if len(left) == 1 else None
 
     async def _look(
         self, method: str, members: Members, frame: Frame, stand_by: StandBy

@@ -16,6 +16,8 @@ from mcp_envelope.core.pointer import pointer_of, steps_of
 from mcp_envelope.core.ports import Filling
 from mcp_envelope.dialects import DIALECTS
 
+#: How many examples the profile takes: fewer at home than in CI.
+USUAL = settings.default.max_examples if settings.default is not None else 100
 PARTS = [
     (name, part)
     for name in DIALECTS
@@ -81,7 +83,7 @@ def nested(value: Any) -> bool:
 
 @pytest.mark.parametrize(("dialect", "part"), PARTS)
 @given(data=st.data())
-@settings(relaxed, max_examples=40)
+@settings(relaxed, max_examples=2 * USUAL // 5)
 def test_decoding_and_encoding_are_inverse(dialect: str, part: str, data: st.DataObject) -> None:
     """What a schema allows is decoded, encodes to an equal document, and decodes the same."""
     value = data.draw(instances(schema_of(dialect, part)))
@@ -97,7 +99,7 @@ def test_decoding_and_encoding_are_inverse(dialect: str, part: str, data: st.Dat
 
 @pytest.mark.parametrize(("dialect", "part", "to"), PAIRS)
 @given(data=st.data())
-@settings(relaxed, max_examples=12)
+@settings(relaxed, max_examples=USUAL // 8)
 def test_there_and_back_loses_at_most_what_was_listed(
     dialect: str, part: str, to: str, data: st.DataObject
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import mcp_envelope as me
+from mcp_envelope.cli import parser
 from mcp_envelope.gateway import app
 from mcp_envelope.gateway.settings import HttpSettings, Settings
 
@@ -198,3 +199,8 @@ def test_settings_can_be_read_again(run: Run, started: Started) -> None:
     assert again.upstreams[0].rules.retries == 9
     assert again.upstreams[0].rules.timeout == 5
     assert again.http == HttpSettings(port=7)
+
+
+def test_a_doubled_mark_is_read_as_one() -> None:
+    """Launchers that swallow a `--` make people write two of them."""
+    assert parser("run").parse(["--", "--", "server", "--", "x"]).command == ("server", "--", "x")

@@ -70,6 +70,8 @@ class Parser(argparse.ArgumentParser):
         if self._command is not None and "--" in own:
             cut = own.index("--")
             own, command = own[:cut], tuple(own[cut + 1 :])
+            if command[:1] == ("--",):  # doubled for a launcher that swallows the first one
+                command = command[1:]
         found, rest = self.parse_known_args(own)
         if rest:
             near = None if self._command is None else f"-- {rest[0]}"

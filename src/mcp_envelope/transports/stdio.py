@@ -25,6 +25,8 @@ PEER: Final = "local"
 _LAST_CALLS: Final = 30.0
 #: How long calls may take to end once we are told to stop.
 _STOPPING: Final = 2.0
+#: Requests that end with the conversation: nobody waits for their answers.
+_LASTING: Final = frozenset({"subscriptions/listen"})
 _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
@@ -48,6 +50,7 @@ class StdioDoor:
         self._conversation: Conversation | None = None
         self._opening = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._lasting: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._outlet = _Outlet(self)
@@ -90,13 +93,18 @@ class StdioDoor:
                     continue
                 if frame.method == HELLO:
                     self._for_gateway = True
+                elif frame.method in _LASTING:
+                    self._start(self._handle(frame), self._lasting)
                 else:
                     self._start(self._handle(frame))
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(
+        self, work: Coroutine[Any, Any, None], among: set[asyncio.Task[None]] | None = None
+    ) -> None:
+        tasks = self._tasks if among is None else among
         task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
 
     async def _handle(self, frame: Frame) -> None:
         try:
@@ -148,10 +156,11 @@ class StdioDoor:
             self.stop()
 
     async def _end(self) -> None:
-        for task in list(self._tasks):
+        left = self._tasks | self._lasting
+        for task in left:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_STOPPING)
+        if left:
+            await asyncio.wait(left, timeout=_STOPPING)
         if self._listening is not None:
             self._listening.cancel()
         if self._conversation is not None:

@@ -108,6 +108,8 @@ class Assembly:
                 await self._route(frame, head, outlet)
         except EnvelopeError as error:
             await outlet.answer(self._failure(error, frame, head))
+        except asyncio.CancelledError:
+            await outlet.answer(self._failure(_stopped(), frame, head))
         finally:
             self.used = self._ground.tick()
 
@@ -186,6 +188,8 @@ class Assembly:
                 found = await self._routing.find(way.frame, self._members, stand_by)
                 await stand_by(found[0])
                 return found
+        except asyncio.CancelledError:
+            raise _stopped() from None
         except TimeoutError:
             if way.is_cancelled:
                 why = "the client wanted no answer any more"
@@ -383,3 +387,11 @@ def _nobody(failed: Mapping[str, EnvelopeError]) -> EnvelopeError:
         code="UPSTREAM_UNAVAILABLE",
         hint="mcp-envelope doctor tells why",
     )
+
+
+def _stopped() -> EnvelopeError:
+    """What is said to a request that waits for something while we are told to stop."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+    return EnvelopeError("the gateway was stopped", code="UPSTREAM_UNAVAILABLE")

@@ -271,6 +271,25 @@ def test_one_that_left_a_handshake_unanswered_is_not_waited_for_each_time(tmp_pa
     asyncio.run(work())
 
 
+def test_a_call_that_waits_when_the_gateway_stops_is_recorded(tmp_path: Path) -> None:
+    """Nothing was sent, and the client and the record are told so."""
+
+    async def work() -> None:
+        parts = {"good": {}, "mute": {"silent": ["initialize"]}}
+        async with crew("stdio", "2025-11-25", tmp_path, parts) as rig:
+            await asyncio.sleep(0.05)
+            start = len(rig.book.lines)
+            rig.write(json.dumps(rig.call("mute__free")).encode())
+            await asyncio.sleep(0.05)
+            assert rig.stop is not None
+            await rig.stop()
+            found = await rig.book.after(start, 1)
+            assert found[0]["event"] == "refused"
+            assert found[0]["outcome"] == "UPSTREAM_UNAVAILABLE"
+
+    asyncio.run(work())
+
+
 def test_what_is_asked_of_many_is_taken_back_when_time_is_over(tmp_path: Path) -> None:
     """A server that is slow to list its tools is told that nobody waits any more."""
 

@@ -238,6 +238,7 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
         ([answer('{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}')], "no JSON-RPC message"),
         ([answer("{}")], "no JSON-RPC message"),
         ([answer(b"\x1f\x8b", "200 OK", "content-encoding: gzip")], "compressed"),
+        ([stream("content-encoding: gzip"), chunk("x")], "compressed"),
     ],
 )
 def test_what_cannot_be_read_is_said_to_be_so(parts: list[bytes], match: str) -> None:

@@ -416,7 +416,6 @@ def test_connections_are_used_last_in_first_out_and_kept_in_bounds(
     """Twenty calls at once take twenty connections; only so many are kept, and none over time."""
     monkeypatch.setattr("mcp_envelope.upstreams.http_pool._MOST_IDLE", 5)
     monkeypatch.setattr("mcp_envelope.upstreams.http_pool._SWEEP", 0.01)
-    monkeypatch.setattr(http_wire, "_IDLE", 0.05)
     together = asyncio.Barrier(20)
 
     async def script(talk: Talk, asked: Asked) -> None:
@@ -433,6 +432,8 @@ def test_connections_are_used_last_in_first_out_and_kept_in_bounds(
             last = upstream._pool._idle[-1]
             await ask(upstream)
             assert upstream._pool._idle[-1] is last
+            for idle in upstream._pool._idle:
+                idle.until = 0.0
             await server.until(lambda: server.open == 0)
             assert not upstream._pool._open
             await upstream.close()

@@ -29,10 +29,12 @@ from tests.upstreams.http_peers import (
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame
 from mcp_envelope.core.hops import SUSPENDED
+from mcp_envelope.core.link import Upstream
 from mcp_envelope.core.mcp_headers import param_headers
 from mcp_envelope.upstreams import http_session
 from mcp_envelope.upstreams.http import HttpUpstream
 from mcp_envelope.upstreams.http_client import ClientLink
+from mcp_envelope.upstreams.http_wire import Response
 
 MODERN = "2026-07-28"
 CALL = request("tools/call", name="t")
@@ -71,6 +73,19 @@ def legacy(special: Special | None = None, *, get: Special | None = None) -> Scr
         return None
 
     return script
+
+
+def seams(upstream: HttpUpstream) -> Upstream:
+    """For the type checker: it is what the gateway takes for an upstream."""
+    return upstream
+
+
+def begun_by(link: ClientLink) -> bool:
+    """Whether the only request under way has begun to be answered."""
+    ((way,),) = link._open.values()
+    response = getattr(way, "__self__", None)
+    assert isinstance(response, Response)
+    return bool(response.status)
 
 
 async def frames(link: ClientLink, frame: Frame) -> list[Frame]:
@@ -178,7 +193,7 @@ def test_a_modern_cancellation_closes_the_stream(begun: bool) -> None:
             task = asyncio.create_task(frames(link, call))
             await server.until(lambda: len(server.asked) == 1)
             if begun:
-                await eventually(lambda: bool(link._open[True, "7"][0].status))
+                await eventually(lambda: begun_by(link))
             await frames(link, note("notifications/cancelled", requestId=7))
             assert not task.done()
             await frames(link, note("notifications/cancelled", requestId="7"))
@@ -270,6 +285,37 @@ def test_giving_up_while_a_stream_is_taken_up_again() -> None:
             await server.until(
                 lambda: server.asked[-1].json.get("method") == "notifications/cancelled"
             )
+
+    run(work())
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_closing_ends_the_wait_for_a_stream_that_is_taken_up_again(resumed: bool) -> None:
+    """Between the streams, and on the second one, the call ends with its conversation."""
+    retry = 1 if resumed else 30_000
+
+    async def special(talk: Talk, asked: Asked) -> None:
+        await talk.write(stream(), chunk(f"id: 1\nretry: {retry}\ndata:\n\n"), chunk(""))
+
+    async def get(talk: Talk, asked: Asked) -> bool | None:
+        if "last-event-id" not in asked.head:
+            await talk.write(NONE)
+            return None
+        await talk.write(stream(), chunk(news(2)))
+        await talk.gone()
+        return False
+
+    async def work() -> None:
+        async with talking(legacy(special, get=get)) as (_, link):
+            reply = await link.send(CALL, {})
+            items = [await anext(reply) for _ in range(3 if resumed else 2)]
+            told = [item.frame.method for item in items if item.frame and not item.event]
+            assert told == [SUSPENDED]
+            task = asyncio.create_task(anext(reply, None))
+            await asyncio.sleep(0.01)
+            await link.close()
+            assert await task is None
+            assert link._open == {}
 
     run(work())
 

@@ -238,6 +238,7 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
         ([answer('{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}')], "no JSON-RPC message"),
         ([answer("{}")], "no JSON-RPC message"),
         ([answer(b"\x1f\x8b", "200 OK", "content-encoding: gzip")], "compressed"),
+        ([stream("content-encoding: gzip"), chunk("x")], "compressed"),
     ],
 )
 def test_what_cannot_be_read_is_said_to_be_so(parts: list[bytes], match: str) -> None:
@@ -415,7 +416,6 @@ def test_connections_are_used_last_in_first_out_and_kept_in_bounds(
     """Twenty calls at once take twenty connections; only so many are kept, and none over time."""
     monkeypatch.setattr("mcp_envelope.upstreams.http_pool._MOST_IDLE", 5)
     monkeypatch.setattr("mcp_envelope.upstreams.http_pool._SWEEP", 0.01)
-    monkeypatch.setattr(http_wire, "_IDLE", 0.05)
     together = asyncio.Barrier(20)
 
     async def script(talk: Talk, asked: Asked) -> None:
@@ -432,6 +432,8 @@ def test_connections_are_used_last_in_first_out_and_kept_in_bounds(
             last = upstream._pool._idle[-1]
             await ask(upstream)
             assert upstream._pool._idle[-1] is last
+            for idle in upstream._pool._idle:
+                idle.until = 0.0
             await server.until(lambda: server.open == 0)
             assert not upstream._pool._open
             await upstream.close()

@@ -57,7 +57,7 @@ class ClientLink:
         self._modern = stateless
         self._revision = STATELESS
         self._listening = Listening(self.session, limits, pool.shown)
-        self._open: dict[IdKey, list[Response]] = {}
+        self._open: dict[IdKey, list[Callable[[], None]]] = {}  # how to withdraw each
         self._listens = False
         self.closed = False
 
@@ -87,9 +87,8 @@ class ClientLink:
             return
         self.closed = True
         await self._listening.stop()
-        for responses in list(self._open.values()):
-            for response in responses:
-                response.close()
+        for withdraw in [way for ways in self._open.values() for way in ways]:
+            withdraw()
         await self.session.leave()
         self._gone(self)
 
@@ -110,11 +109,11 @@ class ClientLink:
     def _withdraw(self, frame: Frame) -> HttpReply:
         """Cancel a request as 2026-07-28 has it: by closing the stream of its answer."""
         wanted = frame.params.get("requestId")
-        responses: list[Response] = []
+        ways: list[Callable[[], None]] = []
         if isinstance(wanted, (str, int, float)) and not isinstance(wanted, bool):
-            responses = self._open.get(id_key(wanted), [])
-        if len(responses) == 1:  # of two with one id it cannot be known which one is meant
-            responses[0].close()
+            ways = self._open.get(id_key(wanted), [])
+        if len(ways) == 1:  # of two with one id it cannot be known which one is meant
+            ways[0]()
         return self._nothing(frame)
 
     def _nothing(self, frame: Frame) -> HttpReply:
@@ -144,8 +143,7 @@ class ClientLink:
         """POST once; None if it came back because there is no such session."""
         response = Response()
         key = id_key(frame.id) if frame.shape == "request" and frame.id is not None else None
-        if key is not None:
-            self._open.setdefault(key, []).append(response)
+        self.remember(key, response.close)
         own = modern if modern is not None else self.session.head()
         lines = self._target.lines({**POSTED, **own})
         reply = None
@@ -163,7 +161,7 @@ class ClientLink:
             raise
         finally:
             if reply is None or not reply.streams:
-                self.forget(key, response)
+                self.forget(key, response.close)
         return reply
 
     async def _reply(
@@ -189,13 +187,20 @@ class ClientLink:
         """The endpoint, for people."""
         return self._target.shown
 
-    def forget(self, key: IdKey | None, response: Response) -> None:
-        """A request is not under way any more."""
-        responses = self._open.get(key) if key is not None else None
-        if responses and response in responses:
-            responses.remove(response)
-        if key is not None and not responses:
-            self._open.pop(key, None)
+    def remember(self, key: IdKey | None, withdraw: Callable[[], None]) -> None:
+        """A request is under way, and this is how it is withdrawn."""
+        if key is not None:
+            self._open.setdefault(key, []).append(withdraw)
+
+    def forget(self, key: IdKey | None, withdraw: Callable[[], None]) -> None:
+        """It is not under way any more, or not in this way."""
+        ways = self._open.get(key) if key is not None else None
+        if key is None or ways is None:
+            return
+        if withdraw in ways:
+            ways.remove(withdraw)
+        if not ways:
+            del self._open[key]
 
     def cancel(self, frame: Frame, lines: bytes) -> None:
         """Tell an upstream of an older revision that a request's answer is not wanted."""
@@ -244,7 +249,8 @@ class ClientReply(HttpReply):
     def _stop(self) -> None:
         super()._stop()
         self._stopped.set()
-        self._link.forget(self._wanted, self._first)
+        self._link.forget(self._wanted, self._first.close)
+        self._link.forget(self._wanted, self._stop)
 
     async def close(self) -> None:
         """Want no more of it; what was not answered is cancelled."""
@@ -271,6 +277,9 @@ class ClientReply(HttpReply):
             raise
 
     async def _resume(self, last: bytes) -> None:
+        self._link.forget(self._wanted, self._first.close)
+        self._link.forget(self._wanted, self._stop)
+        self._link.remember(self._wanted, self._stop)
         why = "it was closed"
         pause = self._pause
         for _ in range(_ATTEMPTS):

@@ -132,6 +132,7 @@ class HttpReply:
         response = self._response
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "text/event-stream" and response.status == 200:
+            self._must_be_plain()
             self.streams = True
             self._events = EventReader(self._limits.result)
             return
@@ -152,10 +153,10 @@ class HttpReply:
 
     def _is_message(self, body: bytes, *, strict: bool) -> bool:
         """Take a body as a message, if it is one; if it had to be, OUTCOME_UNKNOWN."""
-        if strict and self._response.headers.get("content-encoding", "identity") != "identity":
-            raise unknown(f"the upstream at {self._shown} compressed its answer, unasked")
-        if strict and not body:
-            raise unknown(f"the upstream at {self._shown} answered with nothing")
+        if strict:
+            self._must_be_plain()
+            if not body:
+                raise unknown(f"the upstream at {self._shown} answered with nothing")
         try:
             frame = read_frame(body, limits=self._limits)
         except FrameError as error:
@@ -165,6 +166,11 @@ class HttpReply:
         self._add(Item(self.receive(frame)))
         self.answered = True
         return True
+
+    def _must_be_plain(self) -> None:
+        if self._response.headers.get("content-encoding", "identity") != "identity":
+            self._response.close()
+            raise unknown(f"the upstream at {self._shown} compressed its answer, unasked")
 
     def _add(self, item: Item) -> None:
         self._items.append(item)

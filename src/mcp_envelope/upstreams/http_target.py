@@ -87,8 +87,12 @@ class Target:
         """Those headers of a client that go on to the upstream, as lines."""
         named = head.get("connection")
         kept = self.own if named is None else self.own | _names_in(named)
-        return _lines(
-            {name: text for name, text in head.items() if _passes(name) and name not in kept}
+        return _joined(
+            [
+                f"{name}: {text}\r\n"
+                for name, text in head.items()
+                if _passes(name) and name not in kept
+            ]
         )
 
 
@@ -156,22 +160,26 @@ def _names_in(value: str) -> frozenset[str]:
 
 
 def _lines(head: Mapping[str, str]) -> bytes:
-    """Headers as lines, or INVALID_ENVELOPE: a value must not be able to make further lines."""
-    text = "".join([f"{name}: {value}\r\n" for name, value in head.items()])
-    if text.count("\n") == text.count("\r") == len(head) and "\0" not in text:
+    return _joined([f"{name}: {value}\r\n" for name, value in head.items()])
+
+
+def _joined(lines: list[str]) -> bytes:
+    """Headers as bytes, or INVALID_ENVELOPE: a value must not be able to make further lines."""
+    text = "".join(lines)
+    if text.count("\n") == text.count("\r") == len(lines) and "\0" not in text:
         try:
             return text.encode("latin-1")
         except UnicodeEncodeError:
             pass
-    names = [name for name, value in head.items() if not _is_value(value)]
+    bad = next((line for line in lines if not _is_line(line)), "")
     raise EnvelopeError(
-        f"the header {names[0] if names else ''!r} holds a line break, NUL or non-Latin character",
+        f"the header {bad.partition(':')[0]!r} holds a line break, NUL or non-Latin character",
         hint="send it on one line, in ASCII",
     )
 
 
-def _is_value(value: str) -> bool:
-    return _BREAK.search(value) is None and all(ord(character) < 256 for character in value)
+def _is_line(line: str) -> bool:
+    return _BREAK.search(line[:-2]) is None and all(ord(character) < 256 for character in line)
 
 
 def passed_back(head: Mapping[str, str]) -> dict[str, str]:

@@ -29,7 +29,7 @@ from tests.upstreams.http_peers import (
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame
 from mcp_envelope.core.hops import SUSPENDED
-from mcp_envelope.core.link import Upstream
+from mcp_envelope.core.link import Item, Reply, Upstream
 from mcp_envelope.core.mcp_headers import param_headers
 from mcp_envelope.upstreams import http_session
 from mcp_envelope.upstreams.http import HttpUpstream
@@ -289,6 +289,11 @@ def test_giving_up_while_a_stream_is_taken_up_again() -> None:
     run(work())
 
 
+async def rest_of(reply: Reply) -> list[Item]:
+    """What still comes."""
+    return [item async for item in reply]
+
+
 @pytest.mark.parametrize("resumed", [False, True])
 def test_closing_ends_the_wait_for_a_stream_that_is_taken_up_again(resumed: bool) -> None:
     """Between the streams, and on the second one, the call ends with its conversation."""
@@ -308,13 +313,12 @@ def test_closing_ends_the_wait_for_a_stream_that_is_taken_up_again(resumed: bool
     async def work() -> None:
         async with talking(legacy(special, get=get)) as (_, link):
             reply = await link.send(CALL, {})
-            items = [await anext(reply) for _ in range(3 if resumed else 2)]
-            told = [item.frame.method for item in items if item.frame and not item.event]
-            assert told == [SUSPENDED]
-            task = asyncio.create_task(anext(reply, None))
+            for _ in range(3 if resumed else 1):
+                await anext(reply)
+            task = asyncio.create_task(rest_of(reply))
             await asyncio.sleep(0.01)
             await link.close()
-            assert await task is None
+            assert [item.frame.method for item in await task if item.frame] in ([], [SUSPENDED])
             assert link._open == {}
 
     run(work())

@@ -52,9 +52,9 @@ def _kind_of_tool(name: str) -> Kind:
     return Kind.of_payload({"method": TOOL_CALL, "params": {"name": name}})
 
 
-def check_headers(call: Call, schema: Any) -> None:
+def check_headers(frame: Frame, head: Mapping[str, str], schema: Any = None) -> None:
     """Refuse a request whose HTTP headers say something else than its body (HEADER_MISMATCH)."""
-    why = mcp_headers.mismatch(call.frame, call.head, schema)
+    why = mcp_headers.mismatch(frame, head, schema)
     if why is not None:
         raise EnvelopeError(
             why, code="HEADER_MISMATCH", hint="send headers that repeat what the body says"

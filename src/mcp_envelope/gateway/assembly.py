@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from mcp_envelope.core import mcp_headers
 from mcp_envelope.core.document import dump
 from mcp_envelope.core.door import LEGACY, STATELESS, Answer, Outlet
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, Id, frame_of, id_key
 from mcp_envelope.core.link import Reply
-from mcp_envelope.pipeline.answers import MissingMetaError, failure, status_of
+from mcp_envelope.pipeline.answers import failure, status_of
 
 from . import merging
+from .arrivals import check_headers, check_identity
 from .gathering import gather, listing, tell_of
 from .ground import Ground
 from .hearing import Hearing
@@ -28,10 +28,6 @@ from .ways import PATIENCE, Nowhere, Way
 
 _INITIALIZED: Final = "notifications/initialized"
 _CANCELLED: Final = "notifications/cancelled"
-_IDENTITY: Final = (
-    "io.modelcontextprotocol/protocolVersion",
-    "io.modelcontextprotocol/clientCapabilities",
-)
 
 
 class Assembly:
@@ -146,13 +142,8 @@ class Assembly:
         """What of a stateless request must be there, where no talk looks at it."""
         if self._door != "http" or self._revision(frame, head) < STATELESS:
             return
-        for name in _IDENTITY:
-            if name not in frame.meta:
-                raise MissingMetaError(name)
-        why = mcp_headers.mismatch(frame, head, None)
-        if why is not None:
-            hint = "send headers that repeat what the body says"
-            raise EnvelopeError(why, code="HEADER_MISMATCH", hint=hint)
+        check_identity(frame)
+        check_headers(frame, head)
 
     def _revision(self, frame: Frame, head: Mapping[str, str]) -> str:
         return frame.revision or head.get("mcp-protocol-version") or self._agreed

@@ -256,7 +256,7 @@ class Talk:
             raise call.flaw
         if self._door == "http" and call.revision >= STATELESS:
             check_identity(call.frame)
-            check_headers(call, None)
+            check_headers(call.frame, call.head)
         return None
 
     async def _check_input(self, call: Call) -> None:
@@ -269,7 +269,7 @@ class Talk:
     def _check_params(self, call: Call, schema: object) -> None:
         """Hold the headers that repeat arguments against these, or make them for the upstream."""
         if self._door == "http":
-            check_headers(call, schema)
+            check_headers(call.frame, call.head, schema)
         if not self.relays:
             arguments = call.sent.params.get("arguments")
             if isinstance(arguments, dict):

@@ -28,7 +28,7 @@ from mcp_envelope.cli import PROGRAM, VERBS, main, parser  # noqa: E402
 from mcp_envelope.cli.arguments import form, spelling  # noqa: E402
 
 PAGE = Path("docs/cli.md")
-_MADE = re.compile(r"(<!-- made: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_MADE = re.compile(r"(<!-- made: ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _RUN = re.compile(r"(<!-- run -->\n```console\n)(.*?)(```)", re.DOTALL)
 
 
@@ -81,7 +81,10 @@ def stale(root: Path) -> bool:
 
 def _reference(name: str) -> str:
     if name == "verbs":
-        rows = [f"| [`{verb}`](#{verb}) | {purpose} |" for verb, purpose in VERBS.items()]
+        rows = [
+            f"| [`{verb}`](#{verb.replace(' ', '-')}) | {purpose} |"
+            for verb, purpose in VERBS.items()
+        ]
         return "\n".join(["| verb | does |", "|---|---|", *rows])
     made = parser(name)
     usage = " ".join([made.prog, *map(form, made.shown)])

@@ -1,8 +1,9 @@
 """The command line: one file a verb.
 
 A verb is a module with ``EXAMPLE``, ``configure(parser)`` and ``run(arguments, console)``, which
-returns the exit code. Adding one is that file and a line in :data:`VERBS`. Only the module of
-the verb that was asked for is imported, so that none pays for what another one needs.
+returns the exit code. Adding one is that file and a line in :data:`VERBS`. A verb of two words
+is in ``first_second.py``. Only the module of the verb that was asked for is imported, so that
+none pays for what another one needs.
 """
 
 from __future__ import annotations
@@ -82,31 +83,47 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str], console: Console) -> int:
-    first = words[0] if words else ""
-    if first in VERBS:
+    verb, rest = _verb_of(words)
+    if verb in VERBS:
         try:
-            arguments = parser(first).parse(words[1:])
+            arguments = parser(verb).parse(rest)
         except HelpAsked as asked:
             console.page(asked.text)
             return FINE
-        code: int = _module(first).run(arguments, console)
+        code: int = _module(verb).run(arguments, console)
         return code
+    group = verb if verb in _groups() else ""
+    first = rest[0] if group and rest else verb
     if first in ("-h", "--help"):
-        console.page(_help())
+        console.page(_help(group))
     elif first == "--version":
         console.say(f"{PROGRAM} {me.__version__}")
-    elif first or console.json:
-        raise _no_verb(first)
+    elif group and (rest or console.json) or not group and (first or console.json):
+        raise _no_verb(" ".join([group, *rest[:1]]) if group else first)
     else:
-        for line in _help().splitlines():
+        for line in _help(group).splitlines():
             console.note(line)
         return USAGE
     return FINE
 
 
+def _verb_of(words: list[str]) -> tuple[str, list[str]]:
+    """The verb that a command line begins with, of one word or two, and the words behind it."""
+    pair = " ".join(words[:2])
+    if len(words) > 1 and pair in VERBS:
+        return pair, words[2:]
+    return (words[0], words[1:]) if words else ("", [])
+
+
+def _groups() -> set[str]:
+    """The first words of the verbs that have two."""
+    return {name.partition(" ")[0] for name in VERBS if " " in name}
+
+
 def _no_verb(word: str) -> Exception:
-    hint = f"see {PROGRAM} --help"
-    if word.startswith("-"):
+    group = word.partition(" ")[0] if word.partition(" ")[0] in _groups() else ""
+    hint = f"see {PROGRAM} {group} --help" if group else f"see {PROGRAM} --help"
+    if word.removeprefix(f"{group} ").startswith("-"):
         return me.UsageError("a verb comes first, options after it", hint=hint)
     near = nearest(word, VERBS)
     if near:
@@ -114,11 +131,14 @@ def _no_verb(word: str) -> Exception:
     return me.UsageError(f"no verb {word!r}", hint=hint)
 
 
-def _help() -> str:
-    wide = max(len(name) for name in VERBS)
-    verbs = "\n".join(f"  {name:{wide}}  {line}" for name, line in VERBS.items())
+def _help(group: str = "") -> str:
+    shown = {
+        name: line for name, line in VERBS.items() if name.startswith(f"{group} " * bool(group))
+    }
+    wide = max(len(name) for name in shown)
+    verbs = "\n".join(f"  {name:{wide}}  {line}" for name, line in shown.items())
     return _HELP.format(program=PROGRAM, verbs=verbs)
 
 
 def _module(verb: str) -> ModuleType:
-    return importlib.import_module(f"{__name__}.{verb}")
+    return importlib.import_module(f"{__name__}.{verb.replace(' ', '_')}")

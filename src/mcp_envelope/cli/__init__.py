@@ -98,7 +98,7 @@ def _run(words: list[str], console: Console) -> int:
         console.page(_help(group))
     elif first == "--version":
         console.say(f"{PROGRAM} {me.__version__}")
-    elif group and (rest or console.json) or not group and (first or console.json):
+    elif (group and (rest or console.json)) or (not group and (first or console.json)):
         raise _no_verb(" ".join([group, *rest[:1]]) if group else first)
     else:
         for line in _help(group).splitlines():

@@ -12,12 +12,22 @@ import orjson
 from .errors import EnvelopeError
 from .merkle import consistency_proof, inclusion_proof, range_hash
 from .notes import Checkpoint, Note
-from .ports import LedgerError, Placed, Source
+from .ports import Placed, Source
 from .proofs import Consistency, Inclusion
 from .seal import Sealed, origin_of, read_sealed
 
 _CHECKPOINT: Final = b'{"v":1,"event":"checkpoint",'
 _NEAR: Final = 256
+
+
+class UnprovenError(EnvelopeError):
+    """Something does not hold of a ledger, and so cannot be proven of it."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message, code="", hint=hint)
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,7 @@ class Standing:
 def newest_checkpoint(source: Source) -> Standing | None:
     """The last checkpoint in a ledger, None if it has none.
 
-    LedgerError where that line is damaged. It is looked for from the end, a piece at a time.
+    UnprovenError where that line is damaged. It is looked for from the end, a piece at a time.
     """
     first, end = source.bounds()
     width = _NEAR
@@ -62,7 +72,7 @@ def lines_from(source: Source, begin: int, end: int) -> Iterator[Placed]:
     """The lines with the numbers from ``begin`` to before ``end``."""
     place = source.place_of(begin)
     if place is None:
-        raise LedgerError(f"line {begin} is missing", hint=_VERIFY)
+        raise UnprovenError(f"line {begin} is missing", hint=_VERIFY)
     left = end - begin
     for placed in source.after(place):
         yield placed
@@ -78,60 +88,60 @@ def line_at(source: Source, seq: int) -> bytes | None:
 
 
 def fields_of(line: bytes) -> dict[str, Any]:
-    """What a line says. LedgerError if it is none."""
+    """What a line says. UnprovenError if it is none."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
         value = None
     if not isinstance(value, dict) or not isinstance(value.get("seq"), int):
-        raise LedgerError("a line of the ledger is damaged", hint=_VERIFY)
+        raise UnprovenError("a line of the ledger is damaged", hint=_VERIFY)
     return value
 
 
 def standing(line: bytes) -> Standing:
-    """Read a checkpoint line. LedgerError if it is damaged."""
+    """Read a checkpoint line. UnprovenError if it is damaged."""
     fields = fields_of(line)
     try:
         sealed = read_sealed(line, fields.get("warnings") or ())
     except EnvelopeError as error:
         where = f"the checkpoint in line {fields['seq']}"
-        raise LedgerError(f"{where} is damaged: {error.message}", hint=_VERIFY) from None
+        raise UnprovenError(f"{where} is damaged: {error.message}", hint=_VERIFY) from None
     if sealed.checkpoint.size != fields["seq"]:
-        raise LedgerError(f"line {fields['seq']} holds another line's checkpoint", hint=_VERIFY)
+        raise UnprovenError(f"line {fields['seq']} holds another line's checkpoint", hint=_VERIFY)
     return Standing(fields["seq"], line, sealed)
 
 
 def inclusion(source: Source, seq: int, line: bytes, to: Standing) -> Inclusion:
     """The proof that a line is covered by a checkpoint.
 
-    LedgerError where that is not so: the ledger was changed.
+    UnprovenError where that is not so: the ledger was changed.
     """
     hashes = inclusion_proof(seq, to.checkpoint.size, source.subtree)
     proof = Inclusion(seq, tuple(hashes), to.note)
     if not proof.is_of(line):
-        raise LedgerError(f"line {seq} is not the one that was signed", hint=_VERIFY)
+        raise UnprovenError(f"line {seq} is not the one that was signed", hint=_VERIFY)
     return proof
 
 
 def consistency(source: Source, old: Note, to: Standing) -> Consistency:
     """The proof that the ledger only grew since an older checkpoint of it.
 
-    EnvelopeError, saying why, where that is not so, or where the older one is of another ledger.
+    UnprovenError, saying why, where that is not so, or where the older one is of another ledger.
     """
     before, now = Checkpoint.parse(old.text), to.checkpoint
     if before.origin != now.origin:
-        raise EnvelopeError(
+        raise UnprovenError(
             f"the older checkpoint is of another ledger, {before.origin}",
             hint=f"this one is {now.origin}",
         )
     if not 0 < before.size <= now.size:
-        raise EnvelopeError(
+        raise UnprovenError(
             f"the older checkpoint covers {before.size:,} lines, and this ledger's newest one "
             f"only {now.size:,}",
             hint="it was cut, or an old copy was put in its place",
         )
     if range_hash(0, before.size, source.subtree) != before.root:
-        raise EnvelopeError(
+        raise UnprovenError(
             f"the first {before.size:,} lines of this ledger are not those of the older checkpoint",
             hint="it was rewritten; mcp-envelope ledger verify may say where",
         )
@@ -140,7 +150,7 @@ def consistency(source: Source, old: Note, to: Standing) -> Consistency:
         before.size, tuple(consistency_proof(before.size, now.size, source.subtree)), to.note
     )
     if not proof.is_from(before.root):
-        raise EnvelopeError("the newest checkpoint is not of these lines", hint=_VERIFY)
+        raise UnprovenError("the newest checkpoint is not of these lines", hint=_VERIFY)
     return proof
 
 
@@ -155,7 +165,7 @@ def _check_own_line(source: Source, before: Checkpoint, now: Checkpoint) -> None
         found = standing(line).checkpoint
         if found == before:
             return
-    raise EnvelopeError(
+    raise UnprovenError(
         f"line {before.size} is not the one that the older checkpoint stood in", hint=_VERIFY
     )
 

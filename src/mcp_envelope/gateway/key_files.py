@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from secrets import token_hex
 from typing import Final
+
+from .whole_file import WholeFile
 
 if sys.platform != "win32":
     import fcntl
 
 _MOST: Final = 4_096
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-_NO_LINKS: Final = frozenset(
-    {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
-)
 
 
 class KeyFileError(OSError):
@@ -69,27 +66,16 @@ def _check_closed(path: Path, found: os.stat_result) -> None:
 
 def write_anew(path: Path, text: str, mode: int) -> bool:
     """Write a line into a file that is not there yet; False, and nothing done, if it is."""
-    with _reasons(path), _written(path, text, mode) as temporary:
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            # A disk without links. Two at once are kept apart by the lock then.
-            if os.path.lexists(path):
-                return False
-            temporary.rename(path)
-        _to_disk(path.parent)
-        return True
+    try:
+        _write(path, text, mode, over=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def write_over(path: Path, text: str, mode: int) -> None:
     """Write a line into a file, replacing what was in it at one blow."""
-    with _reasons(path), _written(path, text, mode) as temporary:
-        temporary.replace(path)
-        _to_disk(path.parent)
+    _write(path, text, mode, over=True)
 
 
 @contextlib.contextmanager
@@ -109,35 +95,13 @@ def locked(folder: Path) -> Iterator[None]:
             os.close(fd)
 
 
-@contextlib.contextmanager
-def _written(path: Path, text: str, mode: int) -> Iterator[Path]:
-    """A new file beside ``path`` with that line, on the disk already; gone afterwards."""
-    temporary = path.with_name(f".{path.name}.{token_hex(8)}")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+def _write(path: Path, text: str, mode: int, *, over: bool) -> None:
     try:
-        with open(fd, "wb") as file:  # noqa: PTH123  (a handle, not a path)
+        with WholeFile(path, mode=mode, over=over) as file:
             file.write(f"{text}\n".encode("ascii"))
-            file.flush()
-            os.fsync(fd)
-        yield temporary
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _to_disk(folder: Path) -> None:
-    """Let the new name survive a loss of power, where folders can be told to."""
-    with contextlib.suppress(OSError):
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-
-@contextlib.contextmanager
-def _reasons(path: Path) -> Iterator[None]:
-    try:
-        yield
+            file.finish()
+    except FileExistsError:
+        raise
     except OSError as error:
         raise KeyFileError(
             f"{path} cannot be written: {error.strerror}",

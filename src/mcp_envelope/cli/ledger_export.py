@@ -46,9 +46,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         check_free(arguments.out, force=arguments.force)
     with opened(arguments.ledger) as source:
         begin, end = source.bounds()
-        if end <= max(begin, first) or (last is not None and last < max(begin, first)):
-            there = f"lines {begin:,} to {end - 1:,}" if end > begin else "no line"
-            raise UnprovenError(f"nothing to export: the ledger has {there} of those")
+        if min(end, end if last is None else last + 1) <= max(begin, first):
+            there = f"lines {begin} to {end - 1}" if end > begin else "none"
+            raise UnprovenError(f"there are no such lines: the ledger has {there}")
         reading = _Reading(source, first, last)
         if arguments.out is not None:
             count = write_whole(arguments.out, reading.parts(), force=arguments.force)

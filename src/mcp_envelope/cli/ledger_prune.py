@@ -148,7 +148,7 @@ def _said(done: _Done, before: int, *, is_dry: bool) -> list[str]:
     if not plan.lines:
         return [
             f"nothing to remove before line {before:,}: the ledger begins with {plan.first:,}",
-            f"  (whole segments of {SEGMENT} lines are, and a checkpoint is never the last that goes)",
+            f"  (it goes in segments of {SEGMENT} lines, of which a checkpoint is never the last)",
         ]
     which = f"lines {plan.first:,} to {plan.end - 1:,}, {plan.lines:,} in number"
     if is_dry:

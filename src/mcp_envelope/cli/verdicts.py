@@ -161,7 +161,7 @@ def _damaged(verdict: Verdict, damage: Damage, ledger: str) -> Iterator[str]:
     yield _row(damage.kind, damage.message)
     yield _row("means", _MEANING[damage.kind])
     if damage.hint:
-        yield _row("perhaps", damage.hint)
+        yield _row("hint", damage.hint)
     if ledger == "-" and damage.kind == "missing" and damage.seq == 0:
         yield _row(
             "do",

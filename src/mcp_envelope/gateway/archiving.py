@@ -75,13 +75,14 @@ class Archive:
         self._file = WholeFile(self.path)
 
     def __call__(self, line: bytes) -> None:
-        """Keep a line, with its newline. Whatever is wrong, an exception keeps it in the ledger."""
-        if self._left <= 0:
-            raise LedgerError("more lines were to be removed than were planned")
-        self._file.write(line)
-        self._left -= 1
-        if self._left == 0:
+        """Keep a line, with its newline; all that was planned is on the disk after ``b""``."""
+        if line:
+            self._file.write(line)
+            self._left -= 1
+        elif self._left == 0:
             self._file.finish()
+        else:
+            raise LedgerError("other lines were to be removed than were planned")
 
     def close(self) -> None:
         """Delete what is not finished: then nothing was removed either."""

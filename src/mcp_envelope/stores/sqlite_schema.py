@@ -111,11 +111,7 @@ def check(connection: sqlite3.Connection, named: Path, known: int = len(MIGRATIO
         if code_of(error) != sqlite3.SQLITE_NOTADB:
             raise
         application, version, found = 0, 0, set()
-    if (
-        application != APPLICATION
-        or version < 1
-        or (len(found) < len(_TABLES) and version <= known)
-    ):
+    if application != APPLICATION or version < 1 or not (found >= _TABLES or version > known):
         raise LedgerError(f"{named}: it is not a ledger", hint=_HINT)
     if version > known:
         raise LedgerError(

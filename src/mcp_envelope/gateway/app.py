@@ -83,7 +83,8 @@ class Gateway:
                 await check_names(routes, ground)
             gateway = cls(settings, ground, routes, _desk(routes, settings, ground), record)
             await _say_started(ground)
-            tasks = [asyncio.create_task(gateway._tidy()), asyncio.create_task(record.watch())]
+            chores = (gateway._tidy(), record.watch(), record.retain())
+            tasks = [asyncio.create_task(each) for each in chores]
             try:
                 yield gateway
             finally:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from binascii import b2a_base64
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,7 +23,13 @@ from mcp_envelope.core.mcp_headers import encode_value
 from mcp_envelope.gateway import app, talk
 from mcp_envelope.gateway.app import Gateway
 from mcp_envelope.gateway.listener import Listener
-from mcp_envelope.gateway.settings import HttpSettings, Rules, Settings, UpstreamSettings
+from mcp_envelope.gateway.settings import (
+    HttpSettings,
+    RecordSettings,
+    Rules,
+    Settings,
+    UpstreamSettings,
+)
 from mcp_envelope.stores.memory import MemoryLedger
 from mcp_envelope.transports.http import HttpDoor
 from mcp_envelope.transports.stdio import StdioDoor
@@ -54,11 +60,11 @@ class Book(MemoryLedger):
         self.faults: dict[str, Exception] = {}
         self._written = asyncio.Event()
 
-    async def append(self, facts: Facts) -> Receipt:
+    async def append(self, facts: Facts, bodies: Sequence[bytes] = ()) -> Receipt:
         """Keep a line, or fail as told."""
         if facts.event in self.faults:
             raise self.faults[facts.event]
-        receipt = await super().append(facts)
+        receipt = await super().append(facts, bodies)
         self._written.set()
         return receipt
 
@@ -240,6 +246,8 @@ async def rigged(
     hands: bool = True,
     twin: bool = False,
     http: HttpSettings | None = None,
+    record: RecordSettings | None = None,
+    deterministic: bool = False,
     **given: Any,
 ) -> AsyncIterator[Rig]:
     """A rig. ``given`` is for the upstream's settings, but for what begins with ``max_``.
@@ -262,6 +270,8 @@ async def rigged(
             where = {"url": f"http://127.0.0.1:{end.port}/mcp"}
         one = UpstreamSettings(name="puppet", **(where | {"rules": RULES, "grace": 0.5} | given))
         settings = Settings(
+            record=record or RecordSettings(),
+            deterministic=deterministic,
             upstreams=(one, replace(one, name="twin")) if twin else (one,),
             http=(http or HttpSettings()) if door == "http" else None,
             **limits,

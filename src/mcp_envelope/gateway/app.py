@@ -21,6 +21,7 @@ from mcp_envelope.transports.stdio import StdioDoor
 from mcp_envelope.transports.stdio_pipes import StdioPipes, claim, fill_gaps
 
 from .announcement import announce, warn_of_missing_programs
+from .clockwork import Clockwork
 from .ground import Ground, log
 from .listener import Listener
 from .opening import check_names, several, single
@@ -65,12 +66,17 @@ class Gateway:
     async def open(cls, settings: Settings) -> AsyncIterator[Gateway]:
         """A gateway without doors. ConfigError or EnvelopeError where it cannot be had."""
         limits = limits_of(settings)
+        clockwork = Clockwork.deterministic() if settings.deterministic else Clockwork.real()
         ground = Ground(
-            ledger=open_ledger(settings.ledger, name=ledger_name_of(settings)), limits=limits
+            ledger=open_ledger(settings.ledger, name=ledger_name_of(settings)),
+            clockwork=clockwork,
+            limits=limits,
         )
         try:
+            largest = settings.record.max_body_bytes
             routes = {
-                each.name: Route(upstream_of(each, limits), each) for each in settings.upstreams
+                each.name: Route(upstream_of(each, limits), each, largest=largest)
+                for each in settings.upstreams
             }
             if len(routes) > 1 and not settings.namespace:
                 await check_names(routes, ground)

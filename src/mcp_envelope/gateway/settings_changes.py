@@ -8,7 +8,10 @@ from typing import Final
 from .settings import HttpSettings, Settings, UpstreamSettings
 from .settings_mistakes import dotted
 
-_TOP: Final = ("ledger", "namespace", "log_level", "max_request_bytes", "max_result_bytes")
+_TOP: Final = (
+    *("ledger", "record", "deterministic", "namespace", "log_level"),
+    *("max_request_bytes", "max_result_bytes"),
+)
 _SAFE: Final = ("log_level",)
 _SAFE_HTTP: Final = ("hosts", "origins")
 _SAFE_UPSTREAM: Final = ("rules", "tools")

@@ -15,6 +15,7 @@ import logging
 import os
 import stat
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -70,7 +71,7 @@ class JsonLinesLedger:
         """``jsonl:PATH``."""
         return f"jsonl:{self.path}"
 
-    async def append(self, facts: Facts) -> Receipt:
+    async def append(self, facts: Facts, bodies: Sequence[bytes] = ()) -> Receipt:
         """Write a line; when this returns it survives the death of the process."""
         before = b""
         torn = self._torn

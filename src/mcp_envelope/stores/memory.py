@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final
 
@@ -18,6 +19,7 @@ class MemoryLedger:
     def __init__(self, keep: int = KEPT) -> None:
         self._lines: deque[bytes] = deque(maxlen=keep)
         self._seq = 0
+        self.bodies: dict[str, bytes] = {}
         self._prev = GENESIS
         self._is_open = True
 
@@ -31,8 +33,8 @@ class MemoryLedger:
         """The lines that are kept, oldest first, without newlines. Readable after closing."""
         return list(self._lines)
 
-    async def append(self, facts: Facts) -> Receipt:
-        """Keep a line."""
+    async def append(self, facts: Facts, bodies: Sequence[bytes] = ()) -> Receipt:
+        """Keep a line, and bodies."""
         if not self._is_open:
             raise EnvelopeError("the record is closed", code="RECORD_UNAVAILABLE")
         text = line(facts, self._seq, self._prev)
@@ -40,6 +42,7 @@ class MemoryLedger:
         # A copy: what orjson writes keeps the much larger block that it was written into.
         self._lines.append(bytes(memoryview(text)))
         self._seq += 1
+        self.bodies |= {sha256(body).hexdigest(): body for body in bodies}
         self._prev = receipt.digest
         return receipt
 

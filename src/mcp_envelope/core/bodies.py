@@ -64,6 +64,7 @@ def noted(value: Any, side: Side, keeping: Keeping) -> Noted:
         why = (f"{side} not kept: it has no canonical form",) if keeps else ()
         return Noted(_OUT_OF_DOMAIN, None, why)
     found = keeping.redactor.redacted(value, side, form)
+    warnings: tuple[str, ...]
     if found is None:
         body, warnings = Body(sha256(form).hexdigest(), len(form)), ()
     else:

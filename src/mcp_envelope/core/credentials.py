@@ -19,13 +19,25 @@ _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _MARKS: Final = re.compile(r"[\W_]")
 _LONGEST: Final = 128
 
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text, to look others up in."""
+    return frozenset(text.split())
+
+
 # What may follow a credential's name without making it another thing.
-_TAILS: Final = frozenset(
-    ["value", "text", "raw", "plain", "plaintext", "b64", "base64", "hex", "hash", "hashed", "encrypted", "old", "new", "current", "confirm", "confirmation", "again", "repeat", "repeated", "header"]
+_TAILS: Final = words(
+    "value text raw plain plaintext b64 base64 hex hash hashed encrypted old new current "
+    "confirm confirmation again repeat repeated header"
 )
 # What a name that ends so is about: something said of a credential, and not the credential.
-_ABOUT: Final = frozenset(
-    ["age", "algorithm", "arn", "at", "banner", "budget", "class", "consent", "count", "created", "date", "description", "domain", "enabled", "endpoint", "error", "exp", "expires", "expiration", "expired", "expiry", "field", "file", "format", "hint", "id", "ids", "issuer", "label", "len", "length", "limit", "manager", "max", "message", "method", "min", "mode", "name", "names", "notice", "number", "path", "placeholder", "policy", "preferences", "prefix", "prompt", "provider", "ref", "reset", "rotation", "rules", "schema", "scope", "size", "source", "status", "store", "strength", "subject", "ttl", "type", "updated", "uri", "url", "usage", "used", "version", "visible"]
+_ABOUT: Final = words(
+    "age algorithm arn at banner budget class consent count created date description domain "
+    "enabled endpoint error exp expires expiration expired expiry field file format hint id "
+    "ids issuer label len length limit manager max message method min mode name names notice "
+    "number path placeholder policy preferences prefix prompt provider ref reset rotation "
+    "rules schema scope size source status store strength subject ttl type updated uri url "
+    "usage used version visible"
 )
 _STEMS: Final = (
     "password",
@@ -36,7 +48,14 @@ _STEMS: Final = (
     "kennwort",
     "credential",
 )
-_KEYS: Final = ["access", "account", "admin", "aes", "api", "app", "auth", "authentication", "bot", "cipher", "client", "consumer", "crypto", "decryption", "deploy", "encryption", "functions", "hmac", "licence", "license", "master", "personal", "private", "recovery", "root", "rsa", "secret", "server", "service", "session", "shared", "signing", "subscription", "token", "webhook", "write"]
+_KEYS: Final = sorted(
+    words(
+        "access account admin aes api app auth authentication bot cipher client consumer crypto "
+        "decryption deploy encryption functions hmac licence license master personal private "
+        "recovery root rsa secret server service session shared signing subscription token "
+        "webhook write"
+    )
+)
 _ENDS: Final = (
     *(f"{one}key" for one in _KEYS),
     *("authorization", "authorizationcode", "authcode", "cookie", "pwd", "bearer", "jwt"),
@@ -45,14 +64,18 @@ _ENDS: Final = (
     *("mfacode", "2facode", "otpcode", "verificationcode", "securitycode", "onetimecode"),
     *("recoverycode", "backupcode", "pincode"),
 )
-_LAST: Final = frozenset(["auth", "cred", "creds", "otp", "totp", "hotp", "cvv", "cvc", "csc"])
+_LAST: Final = words("auth cred creds otp totp hotp cvv cvc csc")
 # Tokens that turn pages, report progress or count words.
-_PAGING: Final = frozenset(
-    ["change", "checkpoint", "completion", "continuation", "continue", "cursor", "delta", "end", "first", "last", "list", "marker", "mask", "max", "min", "next", "nextpage", "nextsync", "num", "offset", "pad", "page", "paging", "pagination", "per", "prev", "previous", "previouspage", "prevpage", "progress", "progression", "prompt", "resume", "scroll", "skip", "snapshot", "special", "start", "starting", "stop", "sync", "total", "unk", "bos", "eos", "watermark"]
+_PAGING: Final = words(
+    "change checkpoint completion continuation continue cursor delta end first last list "
+    "marker mask max min next nextpage nextsync num offset pad page paging pagination per prev "
+    "previous previouspage prevpage progress progression prompt resume scroll skip snapshot "
+    "special start starting stop sync total unk bos eos watermark"
 )
 # Of many tokens only these are credentials: the rest are counts, and words of texts.
-_MANY: Final = frozenset(
-    ["access", "api", "auth", "bearer", "csrf", "device", "github", "gitlab", "id", "login", "oauth", "personal", "refresh", "secret", "session", "slack", "user", "xsrf"]
+_MANY: Final = words(
+    "access api auth bearer csrf device github gitlab id login oauth personal refresh secret "
+    "session slack user xsrf"
 )
 
 _KEY_ALTERNATIVES: Final = "|".join(_KEYS)
@@ -76,30 +99,30 @@ def secrecy_of(name: str) -> Secrecy | None:
 
 @lru_cache(maxsize=4096)
 def _secrecy_of(name: str) -> Secrecy | None:
-    words = words_of(name)
-    if not words:
+    found = split(name)
+    if not found:
         return None
-    folded = "".join(words)
-    if folded.endswith(("connectionstring", "secretid", "authorizationcode")):
+    joined = "".join(found)
+    if joined.endswith(("connectionstring", "secretid", "authorizationcode")):
         return "any"
-    while len(words) > 1 and (words[-1] in _TAILS or words[-1].isdigit()):
-        words.pop()
-    last = words[-1]
-    folded = "".join(words)
+    while len(found) > 1 and (found[-1] in _TAILS or found[-1].isdigit()):
+        found.pop()
+    last = found[-1]
+    joined = "".join(found)
     if last in _ABOUT:
         return None
-    if any(stem in folded for stem in _STEMS) or folded.endswith(_ENDS):
+    if any(stem in joined for stem in _STEMS) or joined.endswith(_ENDS):
         return "any"
-    if folded.endswith("s") and folded[:-1].endswith(_ENDS):
+    if joined.endswith("s") and joined[:-1].endswith(_ENDS):
         return "any"
-    if last in _LAST or _is_secret(words, folded) or _is_token(words, folded):
+    if last in _LAST or _is_secret(found, joined) or _is_token(found, joined):
         return "any"
     if last == "pin":
         return "digits"
     return "text" if last == "pass" else None
 
 
-def words_of(name: str) -> list[str]:
+def split(name: str) -> list[str]:
     """The words of a name, in lower case."""
     return [word.lower() for word in _WORDS.findall(name)]
 
@@ -114,19 +137,19 @@ def signs_of(names: Iterable[str]) -> str:
     return "|".join(_GAP.join(folded(name)) for name in names)
 
 
-def _is_secret(words: list[str], folded: str) -> bool:
-    if "secret" in words or "secrets" in words:
+def _is_secret(parts: list[str], joined: str) -> bool:
+    if "secret" in parts or "secrets" in parts:
         return True
-    return folded in ("secret", "secrets") or words[-1].endswith("secret")
+    return joined in ("secret", "secrets") or parts[-1].endswith("secret")
 
 
-def _is_token(words: list[str], folded: str) -> bool:
-    last = words[-1]
+def _is_token(parts: list[str], joined: str) -> bool:
+    last = parts[-1]
     if last.endswith("tokens"):
-        before = last[:-6] or (words[-2] if len(words) > 1 else "")
+        before = last[:-6] or (parts[-2] if len(parts) > 1 else "")
         return before in _MANY
     if last.endswith("token"):
-        before = last[:-5] or (words[-2] if len(words) > 1 else "")
+        before = last[:-5] or (parts[-2] if len(parts) > 1 else "")
         return before not in _PAGING
     # A name whose case says nothing of its words, like ToKeN.
-    return folded.endswith("token") and folded[:-5] not in _PAGING
+    return joined.endswith("token") and joined[:-5] not in _PAGING

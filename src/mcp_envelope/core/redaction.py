@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import takewhile
 from typing import Any, Final, Literal
 
 import orjson
@@ -230,7 +229,7 @@ class _Walk:
                 self._note()
             self._path.pop()
             if changed is None and (found is not part or shown != name):
-                changed = dict(takewhile(lambda each, at=name: each[0] != at, value.items()))
+                changed = dict(_before(name, value))
             if changed is not None:
                 changed[shown] = found
         return value if changed is None else changed
@@ -301,6 +300,13 @@ class _Walk:
 
 def _is_text_block(path: list[str | int]) -> bool:
     return len(path) == 3 and path[0] == "content" and path[2] == "text"
+
+
+def _before(name: str, members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for one, part in members.items():
+        if one == name:
+            return
+        yield one, part
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from . import credentials
-from .credentials import Secrecy
+from .credentials import Secrecy, words
 
 #: What stands in the place of what was taken out.
 REDACTED: Final = "[redacted]"
@@ -46,8 +46,9 @@ _SCHEME: Final = re.compile(
     r"(?<![A-Za-z0-9])(bearer|basic)([ \t]++)([A-Za-z0-9._~+/=-]{6,}+)", re.IGNORECASE
 )
 # Words that follow "bearer" where people write about it.
-_PROSE: Final = frozenset(
-    ["auth", "authentication", "authorization", "credential", "credentials", "format", "header", "headers", "method", "prefix", "realm", "scheme", "schemes", "security", "string", "token", "tokens", "type"]
+_PROSE: Final = words(
+    "auth authentication authorization credential credentials format header headers method "
+    "prefix realm scheme schemes security string token tokens type"
 )
 # In the authority of a URL, but not where a port is meant; a password may hold what it should
 # not, as long as it is no slash.
@@ -63,7 +64,7 @@ _FLAG: Final = re.compile(r"(?<![^\s\"'`(\[])--?([A-Za-z][A-Za-z0-9_-]{0,80}+)[ 
 _TAG: Final = re.compile(r"<([A-Za-z][A-Za-z0-9_.:-]{0,80}+)(?:\s[^<>]{0,200}+)?>([^<]++)<")
 _QUOTE: Final = re.compile(r"(\\*+)(\"\"\"|'''|[\"'`])")
 _PLAIN_END: Final = {one: re.compile(rf"(?:[^{one}\\]|\\.)*+", re.DOTALL) for one in "\"'`"}
-_NOTHING: Final = re.compile(r"(?:true|false|null|none|nil|undefined)(?![A-Za-z0-9_.-])", re.IGNORECASE)
+_NOTHING: Final = re.compile(r"(?i:true|false|null|none|nil|undefined)(?![A-Za-z0-9_.-])")
 _TOKEN: Final = re.compile(r"(?:[^\s\"'`<>\\]|\\(?![nrt\"'`\\])|[\"'`<>](?=[A-Za-z0-9]))++")
 _REST: Final = re.compile(r"(?:(?!\\[nr])[^\r\n])*+")
 _REST_UNQUOTED: Final = re.compile(r"(?:(?!\\[nr])[^\r\n\"'`<>])*+")

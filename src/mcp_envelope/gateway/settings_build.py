@@ -59,7 +59,7 @@ class Builder:
     def build(self, path: str | None) -> Settings:
         """The settings; SettingsError with all mistakes."""
         tree, value = self._tree, self._tree.value
-        given = {name: value[name] for name in _TOP if name in value}
+        given: dict[str, Any] = {name: value[name] for name in _TOP if name in value}
         rules = self._rules(("rules",), {})
         upstreams = [
             self._upstream(name, rules)

@@ -86,7 +86,7 @@ SIGNS: Final = (
     rf'pass{_GAP}(?:wor|wd|phr|cod|key|[0-9"\\])|kennwort|pwd|secret|token|cred(?:s|ential|["\\])|'
     rf"(?:{_KEY_ALTERNATIVES}){_GAP}key|authoriz|auth{_GAP}(?:cod|head)|auth[\"'\\:=0-9 ]|cookie|"
     rf"conn(?:ection)?{_GAP}str|jwt|bearer|otp[\"'\\:=0-9 _.-]|cvv|cvc|csc[\"'\\:=]|"
-    rf"(?:mfa|2fa|otp|verification|security|recovery|backup|one{_GAP}time){_GAP}code|"
+    rf"(?:mfa|2fa|otp|verification|security|recovery|backup|pin|one{_GAP}time){_GAP}code|"
     rf"(?:seed|recovery){_GAP}phrase|"
     rf"pin{_GAP}(?:code)?[0-9]?[\"'\\]{{0,4}}[ \t]{{0,3}}[:=][ \t]{{0,3}}[\"'\\]{{0,4}}[0-9]{{4}}"
 )

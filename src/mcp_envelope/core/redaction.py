@@ -218,7 +218,7 @@ class _Walk:
         for name, part in value.items():
             shown = self._rules.step(name) if len(name) > _LONGEST_STEP else self._rules.line(name)
             if shown != name:
-                shown = _free(self._rules.text(name), value)
+                shown = _free(shown, value, changed or {})
             self._path.append(shown)
             secrecy = self._rules.secrecy(name) or (label if name in _VALUES else None)
             inner = _below(nodes, name) if nodes else nodes
@@ -286,7 +286,7 @@ class _Walk:
 
     def _inside(self, text: str, nodes: _Nodes) -> str | None:
         """A text that is a JSON text without its secrets; None if it is none."""
-        if self._nested >= _NESTED or text.lstrip()[:1] not in ("{", "["):
+        if self._nested >= _NESTED or text.lstrip()[:1] not in ("{", "[", '"'):
             return None
         inner = _read(text)
         if inner is None:
@@ -309,9 +309,9 @@ def _before(name: str, members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield one, part
 
 
-def _free(name: str, taken: Mapping[str, Any]) -> str:
+def _free(name: str, *taken: Mapping[str, Any]) -> str:
     number, free = 1, name
-    while free in taken:
+    while any(free in each for each in taken):
         number += 1
         free = f"{name} {number}"
     return free

@@ -25,7 +25,7 @@ _BEGIN: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?---
 _END: Final = re.compile(r"-----END [A-Z0-9 ]{0,60}-----")
 _KNOWN: Final = re.compile(
     r"(?<![A-Za-z0-9_-])(?:"
-    r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+){0,3}"
+    r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]++){0,3}"
     r"|gh[pousr]_[A-Za-z0-9]{16,}+|github_pat_[A-Za-z0-9_]{16,}+"
     r"|gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|oas)-[A-Za-z0-9_.-]{16,}+"
     r"|sk-(?=[A-Za-z_-]*+[0-9])[A-Za-z0-9_-]{16,}+|[sr]k_(?:live|test)_[A-Za-z0-9]{10,}+"
@@ -252,6 +252,9 @@ def _end_of_quoted(text: str, begin: int, escape: str, quote: str) -> int:
     """Where a quoted value ends; at the end of the text where it is not closed."""
     if escape or len(quote) > 1:
         end = text.find(escape + quote, begin)
+        # With more backslashes before it, it stands inside: rather too much than too little.
+        while end > begin and text[end - 1] == "\\":
+            end = text.find(escape + quote, end + 1)
         return end if end >= 0 else len(text)
     found = _PLAIN_END[quote].match(text, begin)
     return found.end() if found is not None else len(text)

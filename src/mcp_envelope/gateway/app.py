@@ -7,7 +7,6 @@ import contextlib
 import gc
 import logging
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, Protocol
 
@@ -24,6 +23,7 @@ from .announcement import announce, warn_of_missing_programs
 from .clockwork import Clockwork
 from .ground import Ground, log
 from .listener import Listener
+from .logs import log_to_stderr
 from .opening import check_names, several, single
 from .parts import ledger_name_of, limits_of, upstream_of
 from .reload import Reloader
@@ -127,7 +127,7 @@ def run(settings: Settings, *, reread: Callable[[], Settings]) -> int:
 
 
 async def _serve(settings: Settings, reread: Callable[[], Settings]) -> int:
-    _log_to_stderr(settings)
+    log_to_stderr(settings.log_level)
     descriptors = claim() if settings.http is None else (-1, -1)
     stopping = asyncio.Event()
     # From here to the very end: a signal that comes while we stop must not cut that short, or
@@ -204,14 +204,6 @@ def _on_signals(stop: Callable[[], object]) -> Any:
     finally:
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(name)
-
-
-def _log_to_stderr(settings: Settings) -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=settings.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
 
 
 __all__ = ["ConfigError", "Gateway", "run"]

@@ -155,6 +155,8 @@ def test_the_input_of_a_call_that_never_ends_is_kept(tmp_path: Path) -> None:
             rig.write(json.dumps(message).encode())
             assert (await rig.book.after(start, 1))[0]["event"] == "admitted"
             assert kept(rig) == [{"n": 1}]
+            await rig.tell("notifications/release")
+            await rig.read()
 
     asyncio.run(work())
 

@@ -20,7 +20,7 @@ from tests.gateway.wire import Endpoint, Response, Stream, endpoint, post, strea
 
 from mcp_envelope.core.entry import Facts, Receipt
 from mcp_envelope.core.mcp_headers import encode_value
-from mcp_envelope.gateway import app, talk
+from mcp_envelope.gateway import recording, talk
 from mcp_envelope.gateway.app import Gateway
 from mcp_envelope.gateway.listener import Listener
 from mcp_envelope.gateway.settings import (
@@ -260,7 +260,7 @@ async def rigged(
     book = Book()
     limits = {name: given.pop(name) for name in list(given) if name.startswith("max_")}
     async with AsyncExitStack() as stack:
-        stack.enter_context(patch.object(app, "open_ledger", lambda url, *, name: book))
+        stack.enter_context(patch.object(recording, "open_ledger", lambda url, **_: book))
         stack.enter_context(patch.object(talk, "_GRACE", 0.05))
         end = await stack.enter_async_context(endpoint())
         if upstream == "child":
@@ -270,6 +270,7 @@ async def rigged(
             where = {"url": f"http://127.0.0.1:{end.port}/mcp"}
         one = UpstreamSettings(name="puppet", **(where | {"rules": RULES, "grace": 0.5} | given))
         settings = Settings(
+            ledger="memory:",
             record=record or RecordSettings(),
             deterministic=deterministic,
             upstreams=(one, replace(one, name="twin")) if twin else (one,),

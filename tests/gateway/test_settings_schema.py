@@ -99,9 +99,20 @@ def test_what_reloads_is_what_changes_says() -> None:
         "connect_timeout": 1.0,
         "rules": Rules(retries=0),
         "tools": {"t": Rules()},
+        "durability": "power",
+        "checkpoints": False,
+        "checkpoint_lines": 7,
+        "checkpoint_time": 1.0,
+        "key": "k",
+        "publish_file": "p",
+        "publish_command": ("p",),
+        "keep_days": 1,
+        "archive": "a",
     }
-    for name in names(()) - {"http", "rules", "upstreams"}:
+    for name in names(()) - {"http", "record", "rules", "upstreams"}:
         others[(name,)] = _with(base, name, values[name])
+    for name in names(("record",)):
+        others["record", name] = _with(base, "record", _with(base.record, name, values[name]))
     for name in names(("http",)) - {"listen"}:
         others["http", name] = _with(base, "http", _with(base.http, name, values[name]))
     for name in names(("upstreams", "NAME")):

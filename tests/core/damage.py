@@ -131,9 +131,12 @@ def duplicate_beside(book: Book, seq: int) -> Case:
 
 
 def insert(book: Book, gap: int, number: int | None, has_prev: bool) -> Case:
-    """Put in a line that nobody wrote; with the right number if none is given."""
+    """Put in a line that nobody wrote; with the right number if none is given.
+
+    Never behind the last line: whoever can write there can go on with the ledger.
+    """
     pieces = layout(book.data)
-    gaps = gaps_in(pieces)
+    gaps = [one for one in gaps_in(pieces) if pieces[one].seq < book.seq]
     gap = gaps[gap % len(gaps)]
     right = pieces[gap].seq
     before = [one for one in pieces[:gap] if one.is_line]

@@ -38,7 +38,8 @@ class Verifier:
     ``trusted`` are the keys that have to vouch for it; with none signatures are checked by the
     keys that the lines themselves name, for which nobody vouches. ``known`` are checkpoints that
     were kept outside, ``removed`` what the newest checkpoint line says of lines that were taken
-    out, ``sizes`` those for which the verdict is to tell the roots.
+    out, ``sizes`` those for which the verdict is to tell the roots. A checkpoint of another
+    ledger is a ``fork`` of this one, unless it ``is_one_of_several``.
 
     EnvelopeError if one of ``known`` is no checkpoint.
     """
@@ -49,10 +50,12 @@ class Verifier:
         known: Sequence[Note] = (),
         removed: Removed | None = None,
         sizes: Iterable[int] = (),
+        *,
+        is_one_of_several: bool = False,
     ) -> None:
         self.damage: Damage | None = None
         self.vouching: Final = Vouching(trusted)
-        self.outside: Final = Outside(known, self.vouching)
+        self.outside: Final = Outside(known, self.vouching, is_shared=is_one_of_several)
         self.calls: Final = Calls()
         self.removed: Final = removed
         self.first: Final = removed.count if removed else 0
@@ -60,14 +63,10 @@ class Verifier:
         self.torn: list[TornTail] = []
         self.torn_count = 0
         self.absent_count = 0
-        #: Lines that are earlier than the one before: how many, and the first.
-        self.earlier = 0
-        self.first_earlier = 0
         self._tree = Frontier(self.first, removed.nodes if removed else ())
         self._roots: dict[int, bytes] = {}
         self._sizes = frozenset(sizes)
         self._watched = self._sizes | self.outside.sizes
-        self._time = ""
         self._position = 0
         # What has to come: this number, and this digest of the line before.
         self._next = self.first
@@ -230,21 +229,7 @@ class Verifier:
             if damage is not None:
                 return damage
         self._tree.add(leaf_hash(entry.text))
-        event, calls = entry.event, self.calls
-        if event == b"admitted":
-            calls.admit(entry)
-        elif event == b"settled":
-            calls.settle(entry)
-        elif event == b"started":
-            calls.start()
-        elif event == b"stopped":
-            calls.stop()
-        time = entry.value["time"]
-        if type(time) is str:
-            if time < self._time and len(time) == len(self._time):
-                self.first_earlier = self.first_earlier if self.earlier else seq
-                self.earlier += 1
-            self._time = time
+        self.calls.follow(entry)
         damage = self._commit_rest(entry) if self._judged or self._tail or seq == 0 else None
         if damage is None and seq + 1 in self._watched:
             damage = self._at_size()
@@ -347,7 +332,7 @@ class Verifier:
             of_unchecked(vouching.is_asked, vouching.checkpoints),
             *(of_rotation(*one) for one in vouching.rotations),
             of_cut_off(self.calls.cut_off),
-            of_earlier(self.earlier, self.first_earlier),
+            of_earlier(self.calls.earlier, self.calls.first_earlier),
             *(of_useless(one, self.first) for one in self.outside.before(self.first)),
         )
         return tuple(one for one in found if one)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mcp_envelope.cli import sealing
@@ -47,7 +48,8 @@ def write(
 async def _write(
     url: str, calls: int, signers: Sequence[Signer], *, seal: bool, dangling: int, begin: int
 ) -> None:
-    ledger = open_ledger(url, writing=sealing.writing_with(signers))
+    writing = replace(sealing.writing_with(signers), durability="process")
+    ledger = open_ledger(url, writing=writing)
     try:
         await ledger.append(started(time=time_of(begin), instance=url))
         for number in range(begin, begin + calls):

@@ -24,6 +24,8 @@ PROGRAM: Final = "mcp-envelope"
 VERBS: Final = {
     "run": "stand in front of an MCP server: check, label and record every call",
     "doctor": "check installation, settings, servers, store and clock, and say what to do",
+    "keys new": "make the key that signs the record, in place of the one before",
+    "keys show": "print the public key that the record is verified with",
     "validate": "say whether an envelope is valid, and if not, what is wrong where",
     "convert": "turn an envelope into one of another dialect, and list what did not fit",
     "wrap": "wrap any JSON into mcp.envelope.v0.1",

@@ -227,9 +227,7 @@ def _read_proof(data: bytes, name: str) -> Inclusion:
         raise me.UsageError(f"--check {name}: {error.message}", hint=error.hint) from None
 
 
-def _signed(
-    proof: Inclusion, trusted: tuple[VerifierKey, ...]
-) -> tuple[list[VerifierKey], str]:
+def _signed(proof: Inclusion, trusted: tuple[VerifierKey, ...]) -> tuple[list[VerifierKey], str]:
     """The trusted keys that signed, and what is wrong with that, if anything is."""
     try:
         found = [key for key in trusted if is_signed_by(proof.note, key)]

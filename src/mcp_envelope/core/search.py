@@ -6,7 +6,7 @@ Nothing here reads a ledger: whoever holds one asks these for what they say of a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, get_args
@@ -158,27 +158,21 @@ def milliseconds(text: object) -> int | None:
         return None
 
 
-def digests_in(entry: dict[str, Any]) -> list[str]:
-    """The digests (hex) under which bodies of a line may be kept: its input, then its output.
+_REDACTED: Final = re.compile(r"redacted: (input|output) at .*; the rest sha256:([0-9a-f]{64}), .*")
+
+
+def bodies_in(entry: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Under which digests (hex) bodies of a line may be kept: ``input`` and ``output``, with each.
 
     Of what was redacted it is the digest of the rest, which a warning says.
     """
     found = []
-    for name in ("input", "output"):
-        said = entry.get(name)
+    for part in ("input", "output"):
+        said = entry.get(part)
         digest = said.get("digest") if isinstance(said, dict) else None
         if isinstance(digest, str):
-            found.append(digest.removeprefix("sha256:"))
-        else:
-            found += [rest for part, rest in redactions(entry) if part == name]
-    return found
-
-
-_REDACTED: Final = re.compile(r"redacted: (input|output) at .*; the rest sha256:([0-9a-f]{64}), .*")
-
-
-def redactions(entry: dict[str, Any]) -> list[tuple[str, str]]:
-    """Which bodies of a line were redacted, with the digest (hex) of the rest."""
+            found.append((part, digest.removeprefix("sha256:")))
     warnings = entry.get("warnings")
     texts = [one for one in warnings if isinstance(one, str)] if isinstance(warnings, list) else []
-    return [(found[1], found[2]) for found in map(_REDACTED.fullmatch, texts) if found]
+    found += [(said[1], said[2]) for said in map(_REDACTED.fullmatch, texts) if said]
+    return found

@@ -12,7 +12,7 @@ import orjson
 from mcp_envelope.core.ports import LedgerError, Source
 from mcp_envelope.core.search import (
     Search,
-    digests_in,
+    bodies_in,
     kind_matcher,
     matcher,
     outcome_matcher,
@@ -20,7 +20,7 @@ from mcp_envelope.core.search import (
 )
 
 from .index import Index, Progress
-from .index_schema import ADMITTED, EVENT_NUMBERS, INSTANCE, OK, OUTCOME, PEER, short
+from .index_schema import ADMITTED, EVENT_NUMBERS, INSTANCE, OK, OUTCOME, PEER, STARTED, short
 
 #: The most rows of an index that are counted to see how selective a filter is.
 _SAMPLE: Final = 20_000
@@ -43,17 +43,20 @@ class Hit(NamedTuple):
     is_open: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found: the lines up to its limit, in its order.
+    """What a search finds: the lines up to its limit, in its order, read as they are asked for.
 
-    ``matched`` is how many there are altogether, None where the search for a text ended at the
-    limit; ``more`` whether there are others than these.
+    ``matched`` is how many there are altogether; None where the search for a text ended at the
+    limit, and before it has ended. ``more`` is whether there are others than these.
     """
 
-    hits: list[Hit]
-    matched: int | None
-    more: bool
+    def __init__(self, matched: int | None = None, *, more: bool = False) -> None:
+        self.matched = matched
+        self.more = more
+        self.hits: Iterator[Hit] = iter(())
+
+    def __iter__(self) -> Iterator[Hit]:
+        return self.hits
 
 
 class _Row(NamedTuple):
@@ -99,17 +102,20 @@ class _Where:
 def find(index: Index, search: Search, progress: Progress | None = None) -> Found:
     """Search what the index knows; follow first. ``progress`` is told of lines that were read.
 
-    LedgerError where the ledger cannot be read.
+    What follows from reading the ledger is raised as the hits are read.
     """
     where = _where_of(index.db, search)
     if where is None:
-        return Found([], 0, more=False)
+        return Found(0)
     if search.text is not None or search.trace is not None:
-        return _scanned(index, where, progress)
+        found = Found()
+        found.hits = _scanned(index, where, found, progress)
+        return found
     statement, total = _statement(index.db, where)
+    found = Found(total, more=bool(search.limit) and total > search.limit)
     rows = _rows(index.db, statement, search.limit)
-    hits = [hit for row in rows if (hit := _read(index.source, row)) is not None]
-    return Found(hits, total, more=bool(search.limit) and total > search.limit)
+    found.hits = (hit for row in rows if (hit := _read(index.source, row)) is not None)
+    return found
 
 
 def names_of(index: Index, what: str) -> list[str]:
@@ -130,6 +136,14 @@ def by_id(index: Index, text: str, most: int = 20) -> dict[str, list[int]]:
     begin = text[:6]
     between = (begin, begin + _AFTER_ALL)
     return _calls(index, "id >= ? AND id < ?", between, lambda found: found.startswith(text), most)
+
+
+def has_run_since(index: Index, place: int) -> bool:
+    """Whether a run of a gateway began behind a line: then the one that wrote it has ended."""
+    row = index.db.execute(
+        f"SELECT max(place) FROM others WHERE event = {STARTED} AND event > {ADMITTED}"
+    ).fetchone()
+    return row[0] is not None and row[0] > place
 
 
 def _calls(
@@ -240,7 +254,7 @@ def _rows(db: sqlite3.Connection, statement: str, limit: int) -> Iterator[_Row]:
             yield _Row(place, bool(is_call) and event == ADMITTED)
 
 
-def _scanned(index: Index, where: _Where, progress: Progress | None) -> Found:
+def _scanned(index: Index, where: _Where, found: Found, progress: Progress | None) -> Iterator[Hit]:
     """Look into the lines that the other conditions leave, in order, until there are enough."""
     search = where.search
     if search.trace is not None:
@@ -248,22 +262,21 @@ def _scanned(index: Index, where: _Where, progress: Progress | None) -> Found:
     else:
         statement, total = _statement(index.db, where)
     fits = _line_test(index.source, search)
-    hits: list[Hit] = []
-    matched, is_cut = 0, False
+    matched = 0
     for seen, row in enumerate(_rows(index.db, statement, 0), 1):
         if progress is not None and seen % _ROWS == 0:
             progress(seen, total)
         hit = _read(index.source, row)
         if hit is None or not fits(hit.line):
             continue
-        if search.limit and len(hits) == search.limit:
-            is_cut = True
-            if search.text is not None:
-                return Found(hits, None, more=True)
-        else:
-            hits.append(hit)
         matched += 1
-    return Found(hits, matched, more=is_cut)
+        if not search.limit or matched <= search.limit:
+            yield hit
+            continue
+        found.more = True
+        if search.text is not None:
+            return  # who knows how many more
+    found.matched = matched
 
 
 def _traced(db: sqlite3.Connection, where: _Where) -> tuple[str, int]:
@@ -295,7 +308,7 @@ def _line_test(source: Source, search: Search) -> Callable[[bytes], bool]:
                 return False
         if has_text is None or has_text(line):
             return True
-        bodies = map(source.body, digests_in(_object(line)))
+        bodies = (source.body(digest) for _, digest in bodies_in(_object(line)))
         return any(body is not None and has_text(body) for body in bodies)
 
     return fits

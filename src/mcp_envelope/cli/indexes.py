@@ -27,7 +27,9 @@ def indexed(source: Source, console: Console) -> Iterator[Index]:
         if index.damaged:
             count = index.damaged
             said = "1 line is" if count == 1 else f"{count:,} lines are"
-            console.note(f"{said} damaged and cannot be found; mcp-envelope ledger verify says more")
+            console.note(
+                f"{said} damaged and cannot be found; mcp-envelope ledger verify says more"
+            )
         yield index
     finally:
         index.close()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 _INDENT: Final = "  "
-_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+_PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 _CLOSED_BY: Final = {"{": "}", "[": "]"}
 
 
@@ -15,22 +15,22 @@ def laid_out(text: str) -> Iterator[str]:
     """The lines of a JSON text: a member or an item each. Numbers stay as they are written."""
     depth, line = 0, ""
     before = ""
-    for token in _TOKEN.findall(text):
-        if token in _CLOSED_BY.values():
+    for piece in _PIECE.findall(text):
+        if piece in _CLOSED_BY.values():
             depth -= 1
-            if _CLOSED_BY.get(before) != token:
+            if _CLOSED_BY.get(before) != piece:
                 yield line
                 line = _INDENT * depth
-            line += token
+            line += piece
         elif before in _CLOSED_BY or before == ",":
             yield line
-            line = _INDENT * depth + token
-            depth += token in _CLOSED_BY
+            line = _INDENT * depth + piece
+            depth += piece in _CLOSED_BY
         else:
-            line += token
-            depth += token in _CLOSED_BY
-        if token == ":":
+            line += piece
+            depth += piece in _CLOSED_BY
+        if piece == ":":
             line += " "
-        before = token
+        before = piece
     if line:
         yield line

@@ -38,7 +38,9 @@ def configure(parser: Parser) -> None:
     parser.add_argument("ledger", metavar="URL|FILE", help=LEDGER)
     when = "a time (2026-11-19T20:59:08Z), a date, or how long ago: 90s, 15m, 2h, 3d, 1w"
     parser.add_argument("--since", metavar="T", help=f"only what ended since then: {when}")
-    parser.add_argument("--until", metavar="T", help="only what ended until then; a date includes it")
+    parser.add_argument(
+        "--until", metavar="T", help="only what ended until then; a date is its end"
+    )
     parser.add_argument("--tool", metavar="X", help="only this tool; * is any text")
     parser.add_argument("--peer", metavar="X", help="only what this peer asked for; * is any text")
     parser.add_argument(

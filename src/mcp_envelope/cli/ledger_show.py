@@ -47,8 +47,6 @@ _SAID: Final = {
 }
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class _Line:
     """A line, read."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import mcp_envelope as me
-from mcp_envelope.core.ports import LedgerError, Placed, Source
+from mcp_envelope.core.ports import Placed, Source
 
 from .console import FINE, Console
 from .entries import Table, object_of
@@ -24,7 +23,6 @@ EXAMPLE = "mcp-envelope ledger tail calls.db --follow"
 
 _COUNT: Final = 10
 _EVERY_S: Final = 0.2
-_PATIENCE_S: Final = 5.0
 _ENDS: Final = frozenset({"settled", "refused", "malformed"})
 
 _Row = tuple[Placed, dict[str, Any], bool]
@@ -118,12 +116,18 @@ def _rows(found: Sequence[Placed], *, lines: bool, is_whole: bool) -> list[_Row]
 
 
 def _await(name: str, console: Console) -> None:
-    """Wait until there is a ledger of that name; what is wrong with the name is said at once."""
-    path = Path(name.partition(":")[2] if name.startswith(("jsonl:", "sqlite:")) else name)
-    if name in ("", "-") or not path.expanduser().parent.is_dir():
-        return  # opening it says what is wrong
-    is_said = False
-    for _ in _turns(lambda: path.expanduser().exists() and path.expanduser().stat().st_size > 0):
-        if not is_said:
-            is_said = True
-            console.note(f"waiting for {path}")
+    """Wait until there is a ledger of that name; what else is wrong opening it will say."""
+    place = name.partition(":")[2] if name.startswith(("jsonl:", "sqlite:")) else name
+    path = Path(place).expanduser()
+    if place in ("", "-") or not path.parent.is_dir() or _has_something(path):
+        return
+    console.note(f"waiting for {place}")
+    while not _has_something(path):
+        time.sleep(_EVERY_S)
+
+
+def _has_something(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False

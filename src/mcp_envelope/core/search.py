@@ -69,6 +69,8 @@ class Search:
                 f"{self.trace!r} is too short for a trace",
                 hint=f"write {SHORTEST} characters of its id or more",
             )
+        if "" in (self.tool, self.peer, self.outcome, self.kind, self.instance):
+            raise UsageError("a name to look for is empty", hint="leave it out, or write * for all")
         if self.text == "":
             raise UsageError("the text to look for is empty", hint="leave it out to find all")
 
@@ -80,8 +82,6 @@ class Search:
 
 def matcher(pattern: str) -> Callable[[str], bool]:
     """Whether a name is the one meant. ``*`` is any run of characters, nothing else is special."""
-    if not pattern:
-        raise UsageError("a name to look for is empty", hint="leave it out, or write * for all")
     glob = re.sub(r"\*+", "*", pattern)
     if "*" not in glob:
         return lambda name: name == pattern

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from mcp_envelope.core.ports import LedgerError, Placed, Source
 
-from .index_file import IndexFile, busy, has_no_place, is_busy
+from .index_file import DAMAGE, IndexFile, busy, has_no_place, is_busy, is_interrupted
 from .index_schema import FORGET, FROM_LEDGER, FROM_RAW, TAKE_IN
 
 #: The most lines, and about the most bytes, that are taken in at a time beside other work.
@@ -27,6 +27,12 @@ MANY: Final = 100_000
 #: Told how much of a ledger was taken in so far, and of how much, in the unit of places.
 Progress = Callable[[int, int], None]
 
+# Where deleting removed lines was cut short they are there and do not count.
+_BOUNDS: Final = """SELECT
+    max(coalesce((SELECT min(seq) FROM ledger.lines), 0),
+        coalesce((SELECT CAST(value AS INTEGER) FROM ledger.facts WHERE name = 'removed'), 0)),
+    coalesce((SELECT max(seq) FROM ledger.lines) + 1, 0)"""
+_LINE: Final = "SELECT CAST(line AS BLOB) FROM ledger.lines WHERE seq = ?"
 _FILES: Final = frozenset({"jsonl", "sqlite"})
 
 
@@ -125,20 +131,21 @@ class Index:
             try:
                 return self._turn(most)
             except _StaleError:
-                self._renew()
-            except sqlite3.Error as error:
+                self.renew()
+            except DAMAGE as error:
                 if is_busy(error):
                     raise busy(self.path) from None
-                if error.args and error.args[0] == "interrupted":
+                if is_interrupted(error):
                     raise
                 if has_no_place(error):
                     self._file.give_way(str(error))
                     self._attach()
                 else:
-                    self._renew()
+                    self.renew()
         raise LedgerError(f"no index can be made of {self.source.url}", hint="verify the ledger")
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
+        """Throw away what is there, as it is damaged, and begin anew."""
         self._file.renew()
         self._attach()
 
@@ -150,8 +157,8 @@ class Index:
             return
         try:
             self.db.execute("ATTACH ? AS ledger", (f"{Path(place).absolute().as_uri()}?mode=ro",))
-            self.db.execute("SELECT seq, line FROM ledger.lines LIMIT 1").fetchone()
-        except sqlite3.Error:
+            self.db.execute(_BOUNDS).fetchone()
+        except DAMAGE:
             return  # the source says what is wrong with it, or reads it all the same
         self._attached = True
 
@@ -164,16 +171,13 @@ class Index:
         return self._turn_attached(state, most) if self._attached else self._turn_read(state, most)
 
     def _turn_attached(self, state: _State, most: int) -> int:
-        first, last = self.db.execute(
-            "SELECT (SELECT min(seq) FROM ledger.lines), (SELECT max(seq) FROM ledger.lines)"
-        ).fetchone()
-        end = 0 if last is None else last + 1
-        if end == state.place and (first or 0) == state.first:
+        first, end = self.db.execute(_BOUNDS).fetchone()
+        if end == state.place and first == state.first:
             return 0
         with self._writing() as db:
             state = self._state()
             self._check(state, self._attached_line)
-            if first is not None and first > state.first:
+            if first > state.first:
                 for statement in FORGET:
                     db.execute(statement, (first,))
                 state = state._replace(first=first, place=max(state.place, first))
@@ -185,7 +189,7 @@ class Index:
         return 0
 
     def _attached_line(self, place: int) -> bytes | None:
-        row = self.db.execute("SELECT line FROM ledger.lines WHERE seq = ?", (place,)).fetchone()
+        row = self.db.execute(_LINE, (place,)).fetchone()
         return bytes(row[0]) if row is not None else None
 
     def _last_attached(self) -> tuple[int, bytes]:

@@ -30,7 +30,11 @@ class NoPlaceError(LedgerError):
     """There is nowhere that the index could be written."""
 
 
-def code_of(error: sqlite3.Error) -> int:
+#: What a damaged database can make SQLite, and Python with what it gives, say.
+DAMAGE: Final = (sqlite3.Error, ValueError, TypeError, OverflowError)
+
+
+def code_of(error: BaseException) -> int:
     """The primary result code of SQLite, 0 where there is none."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & _CODE
 
@@ -110,7 +114,7 @@ class IndexFile:
                 found = self._connected()
             except OSError as error:
                 why = error.strerror or str(error)
-            except sqlite3.Error as error:
+            except DAMAGE as error:
                 if code_of(error) in _BUSY:
                     raise busy(self._path) from None
                 if code_of(error) not in _NO_PLACE:
@@ -132,7 +136,9 @@ class IndexFile:
 
     def _connected(self) -> sqlite3.Connection | None:
         """A connection with the right tables; None if those that are there are others."""
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        # Only a new one: to open what SQLite has open here, and close it, would drop its locks.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         found = self._path.stat()
         self._identity = (found.st_dev, found.st_ino)
         db = sqlite3.connect(
@@ -168,12 +174,17 @@ def busy(path: Path) -> LedgerError:
     )
 
 
-def is_busy(error: sqlite3.Error) -> bool:
+def is_interrupted(error: BaseException) -> bool:
+    """Whether another thread wanted it to end."""
+    return code_of(error) == sqlite3.SQLITE_INTERRUPT
+
+
+def is_busy(error: BaseException) -> bool:
     """Whether somebody else holds it."""
     return code_of(error) in _BUSY
 
 
-def has_no_place(error: sqlite3.Error) -> bool:
+def has_no_place(error: BaseException) -> bool:
     """Whether the disk or its permissions are at fault."""
     return code_of(error) in _NO_PLACE
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
@@ -20,7 +22,9 @@ from mcp_envelope.core.search import (
 )
 
 from .index import Index, Progress
+from .index_file import DAMAGE, is_busy
 from .index_schema import ADMITTED, EVENT_NUMBERS, INSTANCE, OK, OUTCOME, PEER, STARTED, short
+from .jsonl_bodies import digests_with
 
 #: The most rows of an index that are counted to see how selective a filter is.
 _SAMPLE: Final = 20_000
@@ -33,6 +37,17 @@ _INDEXES: Final = {
     "peer": "calls_peer",
     "outcome": "calls_outcome",
 }
+
+
+_NAMES: Final = {
+    "tool": "SELECT DISTINCT tool FROM subjects WHERE tool <> ''",
+    "kind": "SELECT DISTINCT kind FROM subjects WHERE kind <> ''",
+    "peer": f"SELECT name FROM names WHERE field = {PEER}",
+    "outcome": f"SELECT name FROM names WHERE field = {OUTCOME}",
+    "instance": f"SELECT name FROM names WHERE field = {INSTANCE}",
+}
+_NEWEST_RUN: Final = f"SELECT max(place) FROM others WHERE event = {STARTED} AND event > {ADMITTED}"
+T = TypeVar("T")
 
 
 class Hit(NamedTuple):
@@ -102,48 +117,82 @@ class _Where:
 def find(index: Index, search: Search, progress: Progress | None = None) -> Found:
     """Search what the index knows; follow first. ``progress`` is told of lines that were read.
 
-    What follows from reading the ledger is raised as the hits are read.
+    LedgerError, as the hits are read, where the ledger cannot be read. An index that shows to
+    be damaged meanwhile is made anew.
     """
+    found = Found()
+    found.hits = _hits(index, search, found, progress)
+    return found
+
+
+def _hits(index: Index, search: Search, found: Found, progress: Progress | None) -> Iterator[Hit]:
+    given = 0
+    for is_last in (False, True):
+        try:
+            for hit in islice(_tried(index, search, found, progress), given, None):
+                given += 1
+                yield hit
+        except DAMAGE as error:
+            if is_last or is_busy(error):
+                raise LedgerError(f"the index cannot be searched: {error}") from None
+            index.renew()
+            index.follow()
+        else:
+            return
+
+
+def _tried(index: Index, search: Search, found: Found, progress: Progress | None) -> Iterator[Hit]:
     where = _where_of(index.db, search)
     if where is None:
-        return Found(0)
+        found.matched = 0
+        return
     if search.text is not None or search.trace is not None:
-        found = Found()
-        found.hits = _scanned(index, where, found, progress)
-        return found
+        yield from _scanned(index, where, found, progress)
+        return
     statement, total = _statement(index.db, where)
-    found = Found(total, more=bool(search.limit) and total > search.limit)
-    rows = _rows(index.db, statement, search.limit)
-    found.hits = (hit for row in rows if (hit := _read(index.source, row)) is not None)
-    return found
+    found.matched, found.more = total, bool(search.limit) and total > search.limit
+    for row in _rows(index.db, statement, search.limit):
+        hit = _read(index.source, row)
+        if hit is not None:
+            yield hit
+
+
+def _sure(index: Index, ask: Callable[[], T]) -> T:
+    """An answer of the index, which is made anew if it shows to be damaged."""
+    try:
+        return ask()
+    except DAMAGE as error:
+        if is_busy(error):
+            raise LedgerError(f"the index cannot be searched: {error}") from None
+    index.renew()
+    index.follow()
+    return ask()
 
 
 def names_of(index: Index, what: str) -> list[str]:
     """All names of a kind of name that the index knows: ``tool``, ``kind``, ``peer`` and so on."""
-    if what in ("tool", "kind"):
-        rows = index.db.execute(f"SELECT DISTINCT {what} FROM subjects WHERE {what} <> ''")
-    else:
-        number = {"peer": PEER, "outcome": OUTCOME, "instance": INSTANCE}[what]
-        rows = index.db.execute("SELECT name FROM names WHERE field = ?", (number,))
-    return sorted(row[0] for row in rows)
+    statement = _NAMES[what]
+    return _sure(index, lambda: sorted(row[0] for row in index.db.execute(statement)))
 
 
 def by_id(index: Index, text: str, most: int = 20) -> dict[str, list[int]]:
     """The calls whose id is this, or else begins so: their ids, and the places of their lines."""
+    return _sure(index, lambda: _by_id(index, text, most))
+
+
+def has_run_since(index: Index, place: int) -> bool:
+    """Whether a run of a gateway began behind a line: then the one that wrote it has ended."""
+    (last,) = _sure(index, lambda: index.db.execute(_NEWEST_RUN).fetchone())
+    return last is not None and last > place
+
+
+def _by_id(index: Index, text: str, most: int) -> dict[str, list[int]]:
     exact = _calls(index, "id = ?", (short(text),), lambda found: found == text, most)
     if exact:
         return exact
     begin = text[:6]
     between = (begin, begin + _AFTER_ALL)
     return _calls(index, "id >= ? AND id < ?", between, lambda found: found.startswith(text), most)
-
-
-def has_run_since(index: Index, place: int) -> bool:
-    """Whether a run of a gateway began behind a line: then the one that wrote it has ended."""
-    row = index.db.execute(
-        f"SELECT max(place) FROM others WHERE event = {STARTED} AND event > {ADMITTED}"
-    ).fetchone()
-    return row[0] is not None and row[0] > place
 
 
 def _calls(
@@ -300,18 +349,33 @@ def _traced(db: sqlite3.Connection, where: _Where) -> tuple[str, int]:
 def _line_test(source: Source, search: Search) -> Callable[[bytes], bool]:
     """Whether a line has the trace and the text that are looked for."""
     has_text = text_finder(search.text) if search.text is not None else None
+    has_body = _body_test(source, has_text) if has_text is not None else None
 
     def fits(line: bytes) -> bool:
         if search.trace is not None:
             trace = _object(line).get("trace_id")
             if not (isinstance(trace, str) and trace.startswith(search.trace)):
                 return False
-        if has_text is None or has_text(line):
+        if has_text is None or has_body is None or has_text(line):
             return True
-        bodies = (source.body(digest) for _, digest in bodies_in(_object(line)))
-        return any(body is not None and has_text(body) for body in bodies)
+        return any(has_body(digest) for _, digest in bodies_in(_object(line)))
 
     return fits
+
+
+def _body_test(source: Source, has_text: Callable[[bytes], bool]) -> Callable[[str], bool]:
+    """Whether what was kept under a digest has the text."""
+    scheme, _, place = source.url.partition(":")
+    if scheme == "jsonl":
+        # Each look at a file of bodies reads it from its beginning: better once for all.
+        digests = frozenset(digests_with(Path(place), has_text))
+        return digests.__contains__
+
+    def has(digest: str) -> bool:
+        body = source.body(digest)
+        return body is not None and has_text(body)
+
+    return has
 
 
 def _read(source: Source, row: _Row) -> Hit | None:

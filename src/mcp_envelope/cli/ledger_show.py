@@ -102,11 +102,11 @@ def configure(parser: Parser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the verb and return its exit code."""
     with opened(arguments.ledger) as source:
-        shown_ = _found(source, arguments.id, console)
+        what = _found(source, arguments.id, console)
     if console.json:
-        _as_json(shown_, console)
+        _as_json(what, console)
     else:
-        _in_words(shown_, console, is_full=arguments.full)
+        _in_words(what, console, is_full=arguments.full)
     return FINE
 
 
@@ -196,9 +196,10 @@ def _in_words(what: _Shown, console: Console, *, is_full: bool) -> None:
             console.say(f"  {name:{_NAME}}  {text}")
     for of in ("input", "output"):
         _say_body(of, what, console, is_full=is_full)
+    title = "says" if what.entry.get("event") == "checkpoint" else "warning"
     for warning in what.entry.get("warnings") or ():
         for number, part in enumerate(str(warning).splitlines()):
-            console.say(f"  {'' if number else 'warning':{_NAME}}  {part}")
+            console.say(f"  {'' if number else title:{_NAME}}  {part}".rstrip())
     console.say()
     for line in what.lines:
         entry = line.entry
@@ -214,7 +215,9 @@ def _rows(what: _Shown) -> Iterator[tuple[str, str]]:
         value = entry.get(name)
         return f"{before}{value}" if value is not None else ""
 
-    yield "id", said("request_id") + said("client_id", ", the client's own: ")
+    own = entry.get("client_id")
+    theirs = f", the client's own: {me.dump(own).decode()}" if own is not None else ""
+    yield "id", said("request_id") + theirs
     yield "kind", said("kind")
     yield "tool", said("tool") + said("definition", ", as defined by ")
     yield "peer", said("peer") + said("grant", ", allowed or refused by ")

@@ -191,7 +191,7 @@ def test_the_limit(url: str, opened: Callable[[str], Index]) -> None:
     for filters in ({}, {"tool": "get*"}, {"peer": "stdio*"}, {"lines": True}):
         total = 12 if filters.get("lines") else 6
         for limit, count in ((2, 2), (total, total), (0, total)):
-            found = find(index, Search(limit=limit, **filters))  # type: ignore[arg-type]
+            found = find(index, Search(limit=limit, **filters))
             assert (len(list(found)), found.matched) == (count, total)
             assert found.more is (count < total)
     found = find(index, Search(limit=2, text="get_current"))

@@ -24,6 +24,12 @@ PROGRAM: Final = "mcp-envelope"
 VERBS: Final = {
     "run": "stand in front of an MCP server: check, label and record every call",
     "doctor": "check installation, settings, servers, store and clock, and say what to do",
+    "ledger verify": "say whether the record holds, and if not, what is wrong in which line",
+    "ledger export": "write the exact lines of a ledger as JSON Lines",
+    "ledger checkpoint": "print the newest signed checkpoint, to be kept elsewhere",
+    "ledger prove": "prove that a line is in the ledger, or check such a proof",
+    "ledger prune": "remove the oldest lines of a ledger, with a signed line that says so",
+    "ledger verifier": "print the verifier in one file, for an auditor",
     "keys new": "make the key that signs the record, in place of the one before",
     "keys show": "print the public key that the record is verified with",
     "ledger query": "list the calls of a ledger: by time, tool, peer, outcome, kind, trace, text",

@@ -46,9 +46,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         check_free(arguments.out, force=arguments.force)
     with opened(arguments.ledger) as source:
         begin, end = source.bounds()
-        if end <= max(begin, first) or (last is not None and last < max(begin, first)):
-            there = f"lines {begin:,} to {end - 1:,}" if end > begin else "no line"
-            raise UnprovenError(f"nothing to export: the ledger has {there} of those")
+        if min(end, end if last is None else last + 1) <= max(begin, first):
+            there = f"lines {begin} to {end - 1}" if end > begin else "none"
+            raise UnprovenError(f"there are no such lines: the ledger has {there}")
         reading = _Reading(source, first, last)
         if arguments.out is not None:
             count = write_whole(arguments.out, reading.parts(), force=arguments.force)
@@ -109,21 +109,25 @@ class _Reading:
             yield b"".join(parts)
 
     def _wanted(self) -> Iterator[bytes]:
-        for piece in self.source.physical():
+        open_piece = b""  # what is no line may come in several pieces
+        for part in self.source.physical():
+            piece = open_piece + part
+            if not part.endswith(b"\n"):
+                open_piece = piece
+                continue
+            open_piece = b""
             found = _SEQ.match(piece)
             seq = int(found[1]) if found else None
             if self.begun is None and (seq is None or seq < self.first) and self.first > 0:
                 continue
             if self.last is not None and seq is not None and seq > self.last:
                 return
-            if not piece.endswith(b"\n"):
-                self.unfinished = len(piece)
-                return
             if seq is not None:
                 self.begun = seq if self.begun is None else self.begun
                 self.ended = seq
                 self.lines += 1
             yield piece
+        self.unfinished = len(open_piece)
 
     def notes(self) -> list[str]:
         """What was left out."""

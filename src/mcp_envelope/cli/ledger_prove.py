@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_envelope as me
-from mcp_envelope.core.errors import EnvelopeError
-from mcp_envelope.core.notes import VerifierKey, base64_of
+from mcp_envelope.core.notes import base64_of
 from mcp_envelope.core.ports import Source
 from mcp_envelope.core.proofs import Inclusion
 from mcp_envelope.core.proving import UnprovenError, fields_of, inclusion, line_at
-from mcp_envelope.core.signing import is_signed_by
 
-from . import sealing
-from .console import DOES_NOT_HOLD, FINE, Console
+from . import proof_check, sealing
+from .console import FINE, Console
 from .outputs import Progress, check_free, write_whole
-from .records import KEY, LEDGER, keys_in, opened, url_of
+from .records import KEY, LEDGER, opened, url_of
 
 if TYPE_CHECKING:
     import argparse
@@ -64,7 +63,31 @@ def configure(parser: Parser) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the verb and return its exit code."""
     if arguments.check is not None:
-        return _check(arguments, console)
+        return proof_check.run(arguments, console)
+    _look(arguments)
+    url = url_of(arguments.ledger)
+    with opened(url) as source:
+        line = _find(source, arguments.id, arguments.event)
+    found = sealing.sealed(url, arguments, beyond=line.seq)
+    with opened(url) as source:
+        proof = _proof(source, line, found)
+    text = str(proof).encode()
+    for name, data in ((arguments.line_out, line.text), (arguments.out, text)):
+        if name is not None:
+            write_whole(name, [data], force=arguments.force)
+    if console.json:
+        console.result(_as_json(url, line, proof))
+        return FINE
+    if arguments.out is None:
+        console.write(text)
+        console.flush()
+    for note in (*_notes(line, arguments), *(found.notes() if found.written else ())):
+        console.note(note)
+    return FINE
+
+
+def _look(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for words that do not go together, before anything is done."""
     if arguments.ledger is None or arguments.id is None:
         hint = "mcp-envelope ledger prove calls.db 4711; or --check PROOF --line FILE"
         raise me.UsageError("a ledger and an ID are needed", hint=hint)
@@ -73,34 +96,13 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     for name in (arguments.out, arguments.line_out):
         if name is not None:
             check_free(name, force=arguments.force)
-    url = url_of(arguments.ledger)
-    with opened(url) as source:
-        line = _find(source, arguments.id, arguments.event)
-    found = sealing.sealed(url, arguments, beyond=line.seq)
-    with opened(url) as source:
-        proof = _proof(source, line, found)
-    text = str(proof).encode()
-    if arguments.line_out is not None:
-        write_whole(arguments.line_out, [line.text], force=arguments.force)
-    if arguments.out is not None:
-        write_whole(arguments.out, [text], force=arguments.force)
-    if console.json:
-        console.result(_as_json(url, line, proof))
-        return FINE
-    if arguments.out is None:
-        console.write(text)
-        console.flush()
-    console.note(f"proves line {line.seq:,}, {line.event}{_call(line)}")
-    if line.event == "admitted" and arguments.event is None and not arguments.id.isdigit():
-        console.note("the call has no other line: its outcome is unknown")
-    for note in found.notes():
-        if found.written or found.made_key:
-            console.note(note)
-    return FINE
 
 
-def _call(line: _Line) -> str:
-    return f" of call {line.request_id}" if line.request_id is not None else ""
+def _notes(line: _Line, arguments: argparse.Namespace) -> Iterator[str]:
+    call = f" of call {line.request_id}" if line.request_id is not None else ""
+    yield f"proves line {line.seq:,}, {line.event}{call}"
+    if line.event == "admitted" and arguments.event is None and arguments.id != str(line.seq):
+        yield "the call has no other line: its outcome is unknown"
 
 
 def _proof(source: Source, line: _Line, found: sealing.Sealed) -> Inclusion:
@@ -181,58 +183,3 @@ def _as_json(url: str, line: _Line, proof: Inclusion) -> dict[str, Any]:
         "hashes": [base64_of(one) for one in proof.hashes],
         "proof": str(proof),
     }
-
-
-def _check(arguments: argparse.Namespace, console: Console) -> int:
-    """Whether a proof is right, and by whom its checkpoint is signed."""
-    if arguments.ledger is not None or arguments.line is None:
-        hint = "mcp-envelope ledger prove --check PROOF --line FILE --key K"
-        raise me.UsageError("--check needs --line, and no ledger", hint=hint)
-    trusted = keys_in(arguments.key, console)
-    line = console.read(arguments.line).removesuffix(b"\n").removesuffix(b"\r")
-    proof = _read_proof(console.read(arguments.check), arguments.check)
-    why = ""
-    if not proof.is_of(line):
-        why = f"this line is not number {proof.index:,} of that ledger"
-    signed, trouble = _signed(proof, trusted)
-    why = why or trouble
-    said = proof.checkpoint
-    if console.json:
-        console.result(
-            {
-                "holds": not why,
-                "why": why or None,
-                "seq": proof.index,
-                "origin": said.origin,
-                "size": said.size,
-                "signed_by": [str(key) for key in signed],
-                "checked": bool(trusted),
-            }
-        )
-    elif why:
-        console.say(f"does not hold: {why}")
-    else:
-        console.say(f"holds: this line is number {proof.index:,} of {said.origin}")
-        for key in signed:
-            console.say(f"  signed by {key.name}, over {said.size:,} lines")
-        if not trusted:
-            console.say("  signatures unchecked: no trusted key given (--key)")
-    return DOES_NOT_HOLD if why else FINE
-
-
-def _read_proof(data: bytes, name: str) -> Inclusion:
-    try:
-        return Inclusion.parse(data)
-    except EnvelopeError as error:
-        raise me.UsageError(f"--check {name}: {error.message}", hint=error.hint) from None
-
-
-def _signed(proof: Inclusion, trusted: tuple[VerifierKey, ...]) -> tuple[list[VerifierKey], str]:
-    """The trusted keys that signed, and what is wrong with that, if anything is."""
-    try:
-        found = [key for key in trusted if is_signed_by(proof.note, key)]
-    except EnvelopeError as error:
-        return [], error.message
-    if trusted and not found:
-        return [], "its checkpoint is signed by none of the keys that you trust"
-    return found, ""

@@ -13,6 +13,7 @@ from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.notes import Checkpoint, Note, VerifierKey
 from mcp_envelope.core.ports import Source
 from mcp_envelope.stores import STORES, read_ledger
+from mcp_envelope.stores.recognition import scheme_of
 
 from .console import Console
 
@@ -26,7 +27,6 @@ KEY_FILE: Final = "the private key to sign with, where it is not the one of this
 T = TypeVar("T")
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
-_SQLITE: Final = b"SQLite format 3\0"
 _SIGNATURE: Final = "— "
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -53,11 +53,7 @@ def url_of(name: str) -> str:
         raise me.UsageError(f"there is no file {place}", hint=hint)
     if path.is_dir():
         raise me.UsageError(f"{place} is a folder", hint="name the file of the ledger")
-    if scheme in STORES:
-        return name
-    with path.open("rb") as file:
-        kind = "sqlite" if file.read(len(_SQLITE)) == _SQLITE else "jsonl"
-    return f"{kind}:{place}"
+    return name if scheme in STORES else f"{scheme_of(path)}:{place}"
 
 
 @contextlib.contextmanager

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import mcp_envelope as me
 from mcp_envelope.core.errors import EnvelopeError
-from mcp_envelope.core.ports import LedgerError, Sealing, Signs, Writing
+from mcp_envelope.core.ports import LedgerError, Sealing, Writing
 from mcp_envelope.core.proving import Standing, newest_checkpoint
+from mcp_envelope.core.signing import Signer
 from mcp_envelope.gateway import keys
 from mcp_envelope.gateway.ground import Ground
 from mcp_envelope.stores import open_ledger
@@ -83,9 +84,9 @@ def sealed(url: str, arguments: argparse.Namespace, *, beyond: int | None = None
     if arguments.read_only:
         return Sealed(before.newest, before.behind, why_not=_READ_ONLY)
     path = Path(arguments.key_file) if arguments.key_file is not None else None
-    foreign = "" if path is not None else _foreign(before.newest)
-    if foreign:
-        return Sealed(before.newest, before.behind, why_not=foreign)
+    why_not = "" if path is not None else foreign(before.newest)
+    if why_not:
+        return Sealed(before.newest, before.behind, why_not=why_not)
     signers, made = signers_of(path)
     try:
         asyncio.run(_seal(url, signers))
@@ -101,7 +102,7 @@ def sealed(url: str, arguments: argparse.Namespace, *, beyond: int | None = None
     return Sealed(after.newest, after.behind, written=True, made_key=made_key)
 
 
-def signers_of(path: Path | None) -> tuple[Sequence[Signs], bool]:
+def signers_of(path: Path | None) -> tuple[Sequence[Signer], bool]:
     """The keys to sign with; a file that was named has to be there."""
     if path is not None and not path.is_file():
         hint = f"mcp-envelope keys new --out {path} makes one"
@@ -109,7 +110,7 @@ def signers_of(path: Path | None) -> tuple[Sequence[Signs], bool]:
     return keys.signers(path)
 
 
-def writing_with(signers: Sequence[Signs]) -> Writing:
+def writing_with(signers: Sequence[Signer]) -> Writing:
     """How a verb writes a ledger: checkpoints where it asks for them, and nothing else."""
     instance = os.urandom(8).hex()
     return Writing(
@@ -118,7 +119,7 @@ def writing_with(signers: Sequence[Signs]) -> Writing:
     )
 
 
-async def _seal(url: str, signers: Sequence[Signs]) -> None:
+async def _seal(url: str, signers: Sequence[Signer]) -> None:
     ledger = open_ledger(url, writing=writing_with(signers))
     try:
         await ledger.seal()
@@ -133,7 +134,7 @@ def _look(url: str) -> Sealed:
     return Sealed(newest, end - (newest.seq + 1 if newest is not None else 0))
 
 
-def _foreign(newest: Standing | None) -> str:
+def foreign(newest: Standing | None) -> str:
     """Why this machine's key should not sign: the ledger is signed by others. Else nothing.
 
     So the copy of a ledger that an auditor looks at stays as it is.

@@ -173,7 +173,7 @@ def _verify(task: _Task, trusted: tuple[VerifierKey, ...], sizes: set[int]) -> v
             raise
         verdict = verifier.corrupt(error.message)
     handed_on = [key for _, key in verifier.vouching.rotations] if verdict.holds else []
-    return verdicts.Found(url, verdict, tuple(handed_on))
+    return verdicts.Found(task.name, url, verdict, tuple(handed_on))
 
 
 def _size(reading: _Reading) -> int:

@@ -46,9 +46,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The verdict on a ledger, and the keys that it hands on to."""
+    """The verdict on a ledger, by its name and its URL, and the keys that it hands on to."""
 
-    ledger: str
+    name: str
+    url: str
     verdict: Verdict
     handed_on: tuple[VerifierKey, ...] = ()
 
@@ -78,9 +79,9 @@ def differences(found: Sequence[Found]) -> list[Finding]:
             findings.append(
                 Finding(
                     "fork",
-                    f"{short.ledger} and {long.ledger} are the same ledger with two histories: "
+                    f"{short.name} and {long.name} are the same ledger with two histories: "
                     f"they differ within the first {short.verdict.next:,} lines",
-                    (short.ledger, long.ledger),
+                    (short.url, long.url),
                 )
             )
     return findings
@@ -118,11 +119,11 @@ class Report:
     def _of(self, found: Found) -> Iterator[str]:
         verdict = found.verdict
         if verdict.damage is not None:
-            yield f"does not hold: {found.ledger}"
-            yield from _damaged(verdict, verdict.damage, found.ledger)
+            yield f"does not hold: {found.name}"
+            yield from _damaged(verdict, verdict.damage, found.url)
             return
         strictly = self._holds(verdict)
-        yield f"holds: {found.ledger}" if strictly else f"does not hold strictly: {found.ledger}"
+        yield f"holds: {found.name}" if strictly else f"does not hold strictly: {found.name}"
         yield _row("lines", _lines(verdict))
         yield _row("checkpoints", _checkpoints(verdict))
         yield _row("signatures", self._signatures(verdict))
@@ -136,11 +137,9 @@ class Report:
     def _signatures(self, verdict: Verdict) -> str:
         if not verdict.checkpoints:
             return "none"
-        if not self.has_keys:
-            return (
-                "unchecked: no trusted key given (--key, with what mcp-envelope keys show prints)"
-            )
         names = ", ".join(f"{key.name} (id {key.id.hex()})" for key in verdict.keys)
+        if not self.has_keys:
+            return f"unchecked: no trusted key given (--key K); the ledger names {names}"
         return f"checked: lines 0 to {verdict.vouched - 1:,} are vouched for by {names}"
 
     def as_json(self) -> dict[str, Any]:
@@ -156,23 +155,24 @@ class Report:
         }
 
 
-def _damaged(verdict: Verdict, damage: Damage, ledger: str) -> Iterator[str]:
-    yield _row("line", f"{damage.seq:,}{_where(damage, ledger)}")
+def _damaged(verdict: Verdict, damage: Damage, url: str) -> Iterator[str]:
+    yield _row("line", f"{damage.seq:,}{_where(damage, url)}")
     yield _row(damage.kind, damage.message)
     yield _row("means", _MEANING[damage.kind])
     if damage.hint:
         yield _row("hint", damage.hint)
-    if ledger == "-" and damage.kind == "missing" and damage.seq == 0:
+    if url == "-" and damage.kind == "missing" and damage.seq == 0:
         yield _row(
             "do",
             "if lines were removed from this ledger, give it as a file: it has to be read twice",
         )
     yield _row("do", _TO_DO.get(damage.kind, _KEEP))
-    yield _row("before it", f"{_lines(verdict)}, nothing wrong with them")
+    if verdict.lines:
+        yield _row("before it", f"{_lines(verdict)}, nothing wrong with them")
 
 
-def _where(damage: Damage, ledger: str) -> str:
-    if damage.position is None or ledger.startswith("sqlite:"):
+def _where(damage: Damage, url: str) -> str:
+    if damage.position is None or url.startswith("sqlite:"):
         return ""
     return f" (seen in line {damage.position:,} of the file, which counts from 1)"
 
@@ -219,7 +219,7 @@ def _row(name: str, text: str) -> str:
 def _as_json(found: Found) -> dict[str, Any]:
     verdict, damage = found.verdict, found.verdict.damage
     return {
-        "ledger": found.ledger,
+        "ledger": found.url,
         "holds": verdict.holds,
         "holds_strictly": verdict.holds_strictly,
         "origin": verdict.origin,

@@ -96,15 +96,17 @@ class SqliteSink:
             self._check_files()
             run = self._cursor.execute
             run("BEGIN IMMEDIATE")
+            is_whole = False
             try:
                 self._check_last(batch.seq - 1)
                 self._cursor.executemany(_LINE, enumerate(batch.lines, batch.seq))
                 if batch.nodes or batch.bodies or batch.marks:
                     self._write_more(batch)
+                is_whole = True
                 run("COMMIT")
             except BaseException:
                 self._undo()
-                if not self._is_there(batch):
+                if not (is_whole and self._is_there(batch)):
                     raise
         size = sum(map(len, batch.lines)) + sum(len(one) for _, _, one in batch.bodies)
         self._keeper.wrote(2 + size // _PAGE)

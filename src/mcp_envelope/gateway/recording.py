@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from mcp_envelope.core.ports import Ledger, Sealing, Writing
 from mcp_envelope.stores import open_ledger, read_ledger
 
 from .archiving import Archive, Plan, older_than, planned, remove
+from .clockwork import Clockwork
 from .ground import log
 from .keys import signers
 from .parts import ledger_name_of
@@ -86,10 +87,10 @@ def _plan(url: str, days: int) -> Plan:
 
 
 @contextlib.asynccontextmanager
-async def opened(
-    settings: Settings, *, now: Callable[[], str], instance: str
-) -> AsyncIterator[Recording]:
+async def opened(settings: Settings, clockwork: Clockwork) -> AsyncIterator[Recording]:
     """Open the record. ConfigError or LedgerError where it cannot be had.
+
+    Where ``clockwork`` is deterministic nothing is sealed or removed because time goes by.
 
     At the end it is sealed, that is published, and it is closed.
     """
@@ -102,13 +103,15 @@ async def opened(
         signed = f"{keys[0].key.name}{', a new key: mcp-envelope keys show' if is_new else ''}"
         sealing = Sealing(
             signers=keys,
-            now=now,
-            instance=instance,
+            now=clockwork.now,
+            instance=clockwork.instance,
             every=record.checkpoint_lines,
             publish=publisher.put,
         )
     writing = Writing(durability=settings.durability, sealing=sealing)
     ledger = open_ledger(settings.ledger, name=ledger_name_of(settings), writing=writing)
+    if clockwork.is_deterministic:
+        record = replace(record, checkpoint_time=0.0, keep_days=0)
     made = Recording(ledger, signed, publisher, record)
     try:
         yield made

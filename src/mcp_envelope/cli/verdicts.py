@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Final
 
-from mcp_envelope.core.notes import Checkpoint, VerifierKey, base64_of
+from mcp_envelope.core.notes import VerifierKey, base64_of
+from mcp_envelope.core.seal import Removed
+from mcp_envelope.core.together import Finding
 from mcp_envelope.core.verdict import Damage, Verdict
 
 _SHOWN: Final = 20
@@ -36,55 +37,14 @@ _TO_DO: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that does not hold between ledgers, or of a checkpoint of none of them."""
-
-    kind: str
-    message: str
-    ledgers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """The verdict on a ledger, by its name and its URL, and the keys that it hands on to."""
 
     name: str
     url: str
+    removed: Removed | None
     verdict: Verdict
     handed_on: tuple[VerifierKey, ...] = ()
-
-
-def of_nobody(said: Checkpoint) -> Finding:
-    """A checkpoint that is of none of the ledgers."""
-    return Finding(
-        "fork",
-        f"the checkpoint of {said.size:,} lines that you kept is of none of these ledgers: it is "
-        f"of {said.origin}; if that is one of them, it was replaced from its first line on",
-    )
-
-
-def differences(found: Sequence[Found]) -> list[Finding]:
-    """What does not hold between ledgers that are copies of one: the shorter begins the longer."""
-    findings = []
-    for one, other in combinations([each for each in found if each.verdict.holds], 2):
-        if one.verdict.origin is None or one.verdict.origin != other.verdict.origin:
-            continue
-        short, long = sorted((one, other), key=lambda each: each.verdict.next)
-        root = (
-            long.verdict.root
-            if long.verdict.next == short.verdict.next
-            else long.verdict.roots.get(short.verdict.next)
-        )
-        if root is not None and root != short.verdict.root:
-            findings.append(
-                Finding(
-                    "fork",
-                    f"{short.name} and {long.name} are the same ledger with two histories: "
-                    f"they differ within the first {short.verdict.next:,} lines",
-                    (short.url, long.url),
-                )
-            )
-    return findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +59,8 @@ class Report:
     @property
     def holds(self) -> bool:
         """Whether everything does."""
-        return not self.findings and all(self._holds(each.verdict) for each in self.found)
+        ledgers = (self._holds(each.verdict) for each in self.found)
+        return all(ledgers) and all(finding.holds for finding in self.findings)
 
     def _holds(self, verdict: Verdict) -> bool:
         return verdict.holds_strictly if self.is_strict else verdict.holds
@@ -109,12 +70,12 @@ class Report:
         for each in self.found:
             yield from self._of(each)
         for finding in self.findings:
-            yield f"does not hold: {finding.message}"
+            yield f"{'note' if finding.holds else 'does not hold'}: {finding.message}"
         if len(self.found) > 1:
             count = sum(self._holds(each.verdict) for each in self.found)
-            yield f"{count} of {len(self.found)} ledgers hold" + (
-                "" if self.holds or not self.findings else ", but not together"
-            )
+            is_apart = not all(finding.holds for finding in self.findings)
+            together = ", but not together" if is_apart else ""
+            yield f"{count} of {len(self.found)} ledgers hold{together}"
 
     def _of(self, found: Found) -> Iterator[str]:
         verdict = found.verdict
@@ -144,12 +105,19 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """The report for programs."""
+        urls = {each.name: each.url for each in self.found}
         return {
             "holds": self.holds,
             "strict": self.is_strict,
             "ledgers": [_as_json(each) for each in self.found],
             "findings": [
-                {"kind": one.kind, "message": one.message, "ledgers": list(one.ledgers)}
+                {
+                    "kind": one.kind,
+                    "holds": one.holds,
+                    "seq": one.seq,
+                    "message": one.message,
+                    "ledgers": [urls[name] for name in one.names],
+                }
                 for one in self.findings
             ],
         }

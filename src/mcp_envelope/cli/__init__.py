@@ -45,7 +45,7 @@ VERBS: Final = {
 _HELP: Final = """\
 usage: {program} VERB [ARGUMENT ...]
 
-Envelopes for MCP tool calls: check, translate, wrap, digest.
+Stand in front of MCP servers, keep a record of each call, check and translate envelopes.
 
 verbs:
 {verbs}

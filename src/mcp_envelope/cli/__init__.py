@@ -16,7 +16,7 @@ from typing import Final
 
 import mcp_envelope as me
 
-from .arguments import HelpAsked, Parser, nearest, options_among
+from .arguments import HelpAsked, Parser, nearest, options_among, wrapped
 from .console import DOES_NOT_HOLD, FINE, INTERRUPTED, UNREACHABLE, USAGE, Console
 
 PROGRAM: Final = "mcp-envelope"
@@ -147,7 +147,7 @@ def _help(group: str = "") -> str:
         name: line for name, line in VERBS.items() if name.startswith(f"{group} " * bool(group))
     }
     wide = max(len(name) for name in shown)
-    verbs = "\n".join(f"  {name:{wide}}  {line}" for name, line in shown.items())
+    verbs = "\n".join(wrapped(f"  {name:{wide}}  {line}", wide + 4) for name, line in shown.items())
     return _HELP.format(program=PROGRAM, verbs=verbs)
 
 

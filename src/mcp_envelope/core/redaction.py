@@ -33,6 +33,7 @@ _DEEPEST: Final = 200
 _NESTED: Final = 4
 #: Where something was taken out, what stood beside it may come to light.
 _ROUNDS: Final = 6
+_LONG: Final = 64 * 1024
 #: So many places are named.
 _NAMED: Final = 20
 _LONGEST_STEP: Final = 80
@@ -133,7 +134,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """A text without its secrets, as far as texts tell."""
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS if len(text) <= _LONG else 1):
             found = without_known(text) if self.credentials else text
             found = without_named(found, self.secrecy)
             if found == text:

@@ -35,8 +35,8 @@ MISTAKES: Final[list[tuple[str, str]]] = [
     ('log-level = "info"', "log-level: unknown key; did you mean log_level?"),
     ("http = 5", "http: must be a table, not 5; make it a table"),
     ('upstreams = ["x"]', "upstreams: must be a table, not an array; make it a table"),
-    ('namespace = "yes"', "namespace: must be true or false, not a text; write true or false"),
-    ('namespace = "true"', "namespace: must be true or false, not a text; write true or false"),
+    ('namespace = "yes"', "namespace: must be true or false, not a text; write it without quotes"),
+    ('namespace = "true"', "namespace: must be true or false, not a text; write it without quotes"),
     (
         "max_request_bytes = 1.5",
         "max_request_bytes: must be an integer, not 1.5; write a whole number",
@@ -135,7 +135,7 @@ MISTAKES: Final[list[tuple[str, str]]] = [
     ),
     (
         'deterministic = "yes"',
-        "deterministic: must be true or false, not a text; write it without quotes",
+        "deterministic: must be true or false, not a text; write true or false",
     ),
     (
         "rules.retries = 99999999999999999999",

@@ -107,6 +107,7 @@ def test_what_reloads_is_what_changes_says() -> None:
         "key": "k",
         "publish_file": "p",
         "publish_command": ("p",),
+        "index": False,
         "keep_days": 1,
         "archive": "a",
     }

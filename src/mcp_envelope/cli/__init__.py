@@ -23,26 +23,29 @@ PROGRAM: Final = "mcp-envelope"
 #: Every verb and what it does, in the order of the help.
 VERBS: Final = {
     "run": "stand in front of an MCP server: check, label and record every call",
-    "doctor": "check installation, settings, servers, store and clock, and say what to do",
-    "ledger verify": "say whether the record holds, and if not, what is wrong in which line",
+    "doctor": "look at installation, settings, servers and record; say what to do",
+    "ledger query": "find calls in a ledger by time, tool, peer, outcome, kind or text",
+    "ledger show": "show all that the record knows of one call",
+    "ledger tail": "show the newest calls of a ledger, and those that come",
+    "ledger verify": "say whether the record holds, and if not, which line is wrong how",
     "ledger export": "write the exact lines of a ledger as JSON Lines",
     "ledger checkpoint": "print the newest signed checkpoint, to be kept elsewhere",
     "ledger prove": "prove that a line is in the ledger, or check such a proof",
-    "ledger prune": "remove the oldest lines of a ledger, with a signed line that says so",
+    "ledger prune": "remove the oldest lines of a ledger; a signed line says so",
     "ledger verifier": "print the verifier in one file, for an auditor",
     "keys new": "make the key that signs the record, in place of the one before",
     "keys show": "print the public key that the record is verified with",
     "validate": "say whether an envelope is valid, and if not, what is wrong where",
-    "convert": "turn an envelope into one of another dialect, and list what did not fit",
+    "convert": "turn an envelope into another dialect, and list what did not fit",
     "wrap": "wrap any JSON into mcp.envelope.v0.1",
     "digest": "print the canonical form of a JSON document and its digest",
-    "schemas": "list the published JSON Schemas, print one, or write them to a folder",
+    "schemas": "list the published JSON Schemas, print one, or write them all",
     "errors": "print the table of error codes, or explain one code",
 }
 _HELP: Final = """\
 usage: {program} VERB [ARGUMENT ...]
 
-Envelopes for MCP tool calls: check, translate, wrap, digest.
+Stand in front of MCP servers, record each call, check and translate envelopes.
 
 verbs:
 {verbs}

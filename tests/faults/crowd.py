@@ -12,8 +12,10 @@ from random import Random
 from typing import Any
 
 from tests.faults.clients import Http, Message, Pipe, Speech
-from tests.faults.ledgers import Entry, follow
+from tests.faults.ledgers import Entry
+from tests.faults.scene import until
 from tests.faults.script import MODERN
+from tests.stores.chain import follow
 
 GONE = (asyncio.IncompleteReadError, ConnectionError)
 LABEL = "dev.mcp-envelope/record"
@@ -51,10 +53,12 @@ class Crowd:
     arguments: dict[str, dict[str, Any]] = field(default_factory=dict)
     told: dict[str, Told] = field(default_factory=dict)
     lost: int = 0
+    enough: bool = False
+    prefix: str = "n"
 
     def call(self, speech: Speech, id: int, ms: int | None = None) -> tuple[str, Message]:
         """A new call with its nonce."""
-        nonce = f"n{len(self.arguments)}"
+        nonce = f"{self.prefix}{len(self.arguments)}"
         wait = self.chance.randint(0, self.most_ms) if ms is None else ms
         self.arguments[nonce] = {"nonce": nonce, "ms": wait}
         return nonce, speech.call(id, "slow", **self.arguments[nonce])
@@ -65,7 +69,10 @@ class Crowd:
         try:
             await speech.open(http)
             for id in range(1, calls + 1):
-                await self.ask(http, speech, id)
+                if self.enough:
+                    break
+                if (await self.ask(http, speech, id)).outcome != "ok":
+                    await asyncio.sleep(0.01)
         except GONE:
             self.lost += 1
         finally:
@@ -104,11 +111,13 @@ class Crowd:
         """How often there was which end."""
         return Counter(told.outcome for told in self.told.values())
 
+    async def until_ok(self, count: int) -> None:
+        """Wait until so many calls were answered well."""
+        await self.until_told(lambda ends: ends["ok"] >= count)
+
     async def until_told(self, holds: Callable[[Counter[str]], bool], within: float = 10.0) -> None:
         """Wait until clients were told so much."""
-        async with asyncio.timeout(within):
-            while not holds(self.outcomes()):
-                await asyncio.sleep(0.01)
+        await until(lambda: holds(self.outcomes()), within)
 
 
 async def _rest(pipe: Pipe) -> Message | None:

@@ -20,6 +20,8 @@ from tests.faults.ledgers import Entry, calls_in, entries_at, path_of, verify
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 STDIO = (sys.executable, "-m", "tests.faults.stdio_server")
+#: Lines are forced to the disk.
+POWER: Mapping[str, str] = MappingProxyType({"MCP_ENVELOPE_DURABILITY": "power"})
 _URL = re.compile(rb"MCP on http://127\.0\.0\.1:(\d+)/mcp")
 PIPE = asyncio.subprocess.PIPE
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -51,9 +53,9 @@ async def until(holds: Callable[[], bool], within: float = 5.0) -> None:
 class Scene:
     """A folder with the ledger, the notes of the servers and what the gateway logs."""
 
-    def __init__(self, folder: Path, scheme: str = "jsonl") -> None:
+    def __init__(self, folder: Path, scheme: str = "jsonl", keep: Path | None = None) -> None:
         self.scheme = scheme
-        self.ledger = path_of(scheme, folder)
+        self.ledger = path_of(scheme, keep or folder)
         self.url = f"{scheme}:{self.ledger}"
         self.state = folder / "state"
         self._notes = folder / "notes"
@@ -257,9 +259,11 @@ def _is_alive(pid: int) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def scene(folder: Path, scheme: str = "jsonl") -> AsyncIterator[Scene]:
-    """A scene that is cleared at the end."""
-    made = Scene(folder, scheme)
+async def scene(
+    folder: Path, scheme: str = "jsonl", keep: Path | None = None
+) -> AsyncIterator[Scene]:
+    """A scene that is cleared at the end; its ledger is in ``keep``, if that is another folder."""
+    made = Scene(folder, scheme, keep)
     try:
         yield made
     finally:

@@ -18,7 +18,7 @@ import pytest
 from tests.faults.clients import Pipe
 from tests.faults.crowd import Books, Crowd
 from tests.faults.ledgers import calls_in, lines_at
-from tests.faults.scene import STDIO, Scene, run, scene
+from tests.faults.scene import POWER, STDIO, Scene, run, scene
 
 SEED = os.environ.get("FAULTS_SEED") or str(time.time_ns())
 #: Of a campaign in the fast suite and in the slow one: how many kills.
@@ -87,7 +87,7 @@ class Campaign:
 
     async def launch(self) -> None:
         """A gateway that starts."""
-        environment = {"MCP_ENVELOPE_DURABILITY": "power"} if self.durability == "power" else {}
+        environment = POWER if self.durability == "power" else {}
         http = self.door == "http"
         await self.here.launch(*self.words, http=http, environment=environment)
 

@@ -116,7 +116,13 @@ def take_back(here: Scene) -> None:
         here.ledger.write_bytes(data[: data.rindex(b"\n", 0, -1) + 1])
     else:
         with contextlib.closing(sqlite3.connect(here.ledger)) as other, other:
+            guards = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"
+            triggers = other.execute(guards).fetchall()
+            for name, _ in triggers:
+                other.execute(f"DROP TRIGGER {name}")
             other.execute("DELETE FROM lines WHERE seq = (SELECT max(seq) FROM lines)")
+            for _, text in triggers:
+                other.execute(text)
 
 
 @pytest.mark.parametrize("scheme,gap", [("jsonl", 0), ("sqlite", 0), ("sqlite", 1_000)])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +20,7 @@ from mcp_envelope.core.ports import Ledger, Store
 from mcp_envelope.stores import STORES, TABLE, open_ledger
 from mcp_envelope.stores.jsonl import JsonLinesStore
 from mcp_envelope.stores.memory import MemoryLedger, MemoryStore
+from mcp_envelope.stores.sqlite import SqliteStore
 
 
 def _in_memory(ledger: Ledger, _: Path) -> list[bytes]:
@@ -29,10 +32,16 @@ def _in_file(_: Ledger, folder: Path) -> list[bytes]:
     return lines_of((folder / "calls").read_bytes())
 
 
+def _in_database(_: Ledger, folder: Path) -> list[bytes]:
+    with contextlib.closing(sqlite3.connect(folder / "calls.db")) as connection:
+        return [line for (line,) in connection.execute("SELECT line FROM lines ORDER BY seq")]
+
+
 # Of each store: what its URLs have after the scheme, and how to read its lines.
 READERS: dict[str, tuple[str, Callable[[Ledger, Path], list[bytes]]]] = {
     "memory": ("", _in_memory),
     "jsonl": ("{folder}/calls", _in_file),
+    "sqlite": ("{folder}/calls.db", _in_database),
 }
 
 
@@ -61,7 +70,11 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 def test_every_store_is_tested_here() -> None:
     """A new line of the table needs a reader above."""
     assert set(READERS) == set(TABLE) == set(STORES)
-    known: tuple[Store, ...] = (MemoryStore(), JsonLinesStore())  # for the type checker
+    known: tuple[Store, ...] = (
+        MemoryStore(),
+        JsonLinesStore(),
+        SqliteStore(),
+    )  # for the type checker
     assert len(known) == len(TABLE)
 
 

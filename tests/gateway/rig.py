@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from binascii import b2a_base64
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -54,11 +54,11 @@ class Book(MemoryLedger):
         self.faults: dict[str, Exception] = {}
         self._written = asyncio.Event()
 
-    async def append(self, facts: Facts) -> Receipt:
+    async def append(self, facts: Facts, bodies: Sequence[bytes] = ()) -> Receipt:
         """Keep a line, or fail as told."""
         if facts.event in self.faults:
             raise self.faults[facts.event]
-        receipt = await super().append(facts)
+        receipt = await super().append(facts, bodies)
         self._written.set()
         return receipt
 

@@ -117,25 +117,26 @@ def store(settings: Settings) -> Iterator[Finding]:
     """Whether the record could be written; nothing is made or changed."""
     path = parts.ledger_path_of(settings)
     if path is None:
-        hint = "name a file with --ledger jsonl:PATH to keep it"
+        hint = "name a file with --ledger sqlite:PATH to keep it"
         yield Finding("store", "note", "the record is in memory and gone with the process", hint)
         return
     if path.exists() and not path.is_file():
-        hint = "name a file with --ledger jsonl:PATH"
+        hint = "name a file with --ledger sqlite:PATH"
         yield Finding("store", "problem", f"{path} is no regular file", hint, UNREACHABLE)
         return
     place = path
     while not place.exists() and place != place.parent:
         place = place.parent
     if place != path and not place.is_dir():
-        hint = "name another file with --ledger jsonl:PATH"
+        hint = "name another file with --ledger sqlite:PATH"
         yield Finding("store", "problem", f"{place} is no folder", hint, UNREACHABLE)
     elif not os.access(place, os.W_OK):
-        hint = "change its permissions, or name another file with --ledger jsonl:PATH"
+        hint = "change its permissions, or name another file with --ledger sqlite:PATH"
         yield Finding("store", "problem", f"{place} cannot be written", hint, UNREACHABLE)
     else:
         there = "goes on" if place == path else "will be made"
-        yield Finding("store", "ok", f"jsonl:{path} {there}")
+        scheme = (settings.ledger or "sqlite:").partition(":")[0]
+        yield Finding("store", "ok", f"{scheme}:{path} {there}")
 
 
 async def upstream(

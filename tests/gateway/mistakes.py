@@ -14,7 +14,7 @@ MISTAKES: Final[list[tuple[str, str]]] = [
     ("nmespace = true", "nmespace: unknown key; did you mean namespace?"),
     (
         "zzz = 1",
-        "zzz: unknown key; leave it out; known here: ledger, namespace, log_level, max_request_bytes, max_result_bytes, http, rules, upstreams",
+        "zzz: unknown key; leave it out; known here: ledger, durability, record, namespace, log_level, max_request_bytes, max_result_bytes, http, rules, upstreams",
     ),
     ("port = 1", "port: unknown key; did you mean http.port?"),
     ("http.prot = 1", "http.prot: unknown key; did you mean port?"),
@@ -94,11 +94,40 @@ MISTAKES: Final[list[tuple[str, str]]] = [
     ),
     (
         'ledger = "postgres://u:hunter2@h/x"',
-        "ledger: this version cannot keep the record in postgres: yet; write `memory:` or `jsonl:PATH`",
+        "ledger: this version cannot keep the record in postgres: yet; write `sqlite:PATH`, `jsonl:PATH` or `memory:`",
     ),
-    ('ledger = "jsonl:"', "ledger: is not usable; write `memory:` or `jsonl:PATH`"),
-    ("ledger = 5", "ledger: must not be a number; write `memory:` or `jsonl:PATH`"),
-    ('ledger = "jsonl:a\\u0000"', "ledger: is not usable; write `memory:` or `jsonl:PATH`"),
+    (
+        'durability = "fsync"',
+        'durability: must be one of "process", "power", not "fsync"; write one of them',
+    ),
+    ("record = true", "record: must be a table, not true; make it a table"),
+    (
+        "record.checkpoint_lines = 0",
+        "record.checkpoint_lines: must be at least 1, not 0; write 1 to 1000000",
+    ),
+    ("record.chekpoints = false", "record.chekpoints: unknown key; did you mean checkpoints?"),
+    (
+        'record.checkpoint_time = "often"',
+        'record.checkpoint_time: must not be "often"; write seconds, or a text such as "500ms", "30s", "2m" or "1h"',
+    ),
+    (
+        'record.publish_command = "a \'b"',
+        "record.publish_command: ends inside quotes; write the words as an array",
+    ),
+    (
+        'record.archive = "/x"',
+        "record.archive: has no effect: nothing is removed; add record.keep_days, or leave it out",
+    ),
+    (
+        'ledger = "jsonl:x"\nrecord.keep_days = 3',
+        "record.keep_days: has no effect on this ledger; keep the record in sqlite:PATH, or leave it out",
+    ),
+    ('ledger = "jsonl:"', "ledger: is not usable; write `sqlite:PATH`, `jsonl:PATH` or `memory:`"),
+    ("ledger = 5", "ledger: must not be a number; write `sqlite:PATH`, `jsonl:PATH` or `memory:`"),
+    (
+        'ledger = "jsonl:a\\u0000"',
+        "ledger: is not usable; write `sqlite:PATH`, `jsonl:PATH` or `memory:`",
+    ),
     (
         '[upstreams.a]\ncommand="x"\nurl="http://h"',
         "upstreams.a: has both a command and a url; leave one of them out",

@@ -34,7 +34,9 @@ _REMOVED: Final = re.compile(
 class Signs(Protocol):
     """A private key."""
 
-    key: VerifierKey
+    @property
+    def key(self) -> VerifierKey:
+        """Its public half."""
 
     def sign(self, text: str) -> Signature:
         """The signature of a note's text."""

@@ -11,10 +11,11 @@ from pathlib import Path, PurePath
 from mcp_envelope import __version__
 
 from .ground import log
+from .recording import Recording
 from .settings import Rules, Settings, UpstreamSettings
 
 
-def announce(settings: Settings, record: str, door: str) -> None:
+def announce(settings: Settings, record: Recording, door: str) -> None:
     """Say on standard error what is served where, which checks are on, where the record is."""
     with contextlib.suppress(
         OSError
@@ -33,7 +34,7 @@ def warn_of_missing_programs(settings: Settings) -> None:
             log.warning("upstream %s: there is no program %r to start", each.name, program)
 
 
-def _lines(settings: Settings, record: str, door: str) -> list[str]:
+def _lines(settings: Settings, record: Recording, door: str) -> list[str]:
     lines = [f"mcp-envelope {__version__}: MCP on {door}"]
     if settings.path is not None:
         lines.append(f"  settings  {settings.path}")
@@ -42,7 +43,9 @@ def _lines(settings: Settings, record: str, door: str) -> list[str]:
         lines.append(f"    checks  {_checks(each.rules)}")
         if each.tools:
             lines.append(f"            other rules for {', '.join(map(repr, each.tools))}")
-    lines.append(f"  record    {record}")
+    lines.append(f"  record    {record.ledger.url}")
+    if record.signed:
+        lines.append(f"    signed  by {record.signed}")
     return lines
 
 

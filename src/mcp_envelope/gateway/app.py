@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -14,7 +15,7 @@ from typing import Any, Final, Protocol
 from mcp_envelope.core.door import Desk
 from mcp_envelope.core.entry import started, stopped
 from mcp_envelope.core.errors import ConfigError, EnvelopeError
-from mcp_envelope.stores import open_ledger
+from mcp_envelope.core.ports import LedgerError
 from mcp_envelope.transports.http import HttpDoor
 from mcp_envelope.transports.http_answers import Gate
 from mcp_envelope.transports.stdio import StdioDoor
@@ -24,7 +25,8 @@ from .announcement import announce, warn_of_missing_programs
 from .ground import Ground, log
 from .listener import Listener
 from .opening import check_names, several, single
-from .parts import ledger_name_of, limits_of, upstream_of
+from .parts import limits_of, upstream_of
+from .recording import Recording, opened
 from .reload import Reloader
 from .route import Route
 from .settings import HttpSettings, Settings
@@ -53,8 +55,14 @@ class Gateway:
     """Everything behind the doors, put together from settings. Made by :meth:`open`."""
 
     def __init__(
-        self, settings: Settings, ground: Ground, routes: dict[str, Route], desk: _Desk
+        self,
+        settings: Settings,
+        ground: Ground,
+        routes: dict[str, Route],
+        desk: _Desk,
+        record: Recording,
     ) -> None:
+        self.record = record
         self.settings = settings
         self.ground = ground
         self.routes = routes
@@ -65,29 +73,27 @@ class Gateway:
     async def open(cls, settings: Settings) -> AsyncIterator[Gateway]:
         """A gateway without doors. ConfigError or EnvelopeError where it cannot be had."""
         limits = limits_of(settings)
-        ground = Ground(
-            ledger=open_ledger(settings.ledger, name=ledger_name_of(settings)), limits=limits
-        )
-        try:
+        instance = os.urandom(8).hex()
+        async with opened(settings, now=Ground.now, instance=instance) as record:
+            ground = Ground(ledger=record.ledger, instance=instance, limits=limits)
             routes = {
                 each.name: Route(upstream_of(each, limits), each) for each in settings.upstreams
             }
             if len(routes) > 1 and not settings.namespace:
                 await check_names(routes, ground)
-            gateway = cls(settings, ground, routes, _desk(routes, settings, ground))
-            await ground.ledger.append(started(time=ground.now(), instance=ground.instance))
-            tidying = asyncio.create_task(gateway._tidy())
+            gateway = cls(settings, ground, routes, _desk(routes, settings, ground), record)
+            await _say_started(ground)
+            tasks = [asyncio.create_task(gateway._tidy()), asyncio.create_task(record.watch())]
             try:
                 yield gateway
             finally:
-                tidying.cancel()
+                for task in tasks:
+                    task.cancel()
                 ends = [gateway.desk.close(), *(each.upstream.close() for each in routes.values())]
                 for error in await asyncio.gather(*ends, return_exceptions=True):
                     if error is not None:
                         log.error("something did not end as it should", exc_info=error)
                 await _say_stopped(ground)
-        finally:
-            await ground.ledger.close()
 
     def gate(self) -> Gate:
         """Who may come in over HTTP."""
@@ -145,7 +151,7 @@ async def _serve_stdio(
     limits = gateway.ground.limits
     pipes = await StdioPipes.open(*descriptors, limits.request)
     door = StdioDoor(gateway.desk, pipes, limits)
-    announce(gateway.settings, gateway.ground.ledger.url, "standard input and output")
+    announce(gateway.settings, gateway.record, "standard input and output")
     warn_of_missing_programs(gateway.settings)
     telling = asyncio.create_task(_when(stopping, door.stop))
     try:
@@ -168,7 +174,7 @@ async def _serve_http(gateway: Gateway, http: HttpSettings, stopping: asyncio.Ev
         is_ready=lambda: "stopping" if stopping.is_set() else "",
     )
     async with Listener.open(door, http.host, http.port) as listener:
-        announce(gateway.settings, gateway.ground.ledger.url, f"{listener.url}/mcp")
+        announce(gateway.settings, gateway.record, f"{listener.url}/mcp")
         warn_of_missing_programs(gateway.settings)
         await stopping.wait()
         listener.stop_accepting()
@@ -179,6 +185,13 @@ def _desk(routes: dict[str, Route], settings: Settings, ground: Ground) -> _Desk
     if len(routes) > 1:
         return several(routes, ground, namespace=settings.namespace)
     return single(next(iter(routes.values())), ground)
+
+
+async def _say_started(ground: Ground) -> None:
+    try:
+        await ground.ledger.append(started(time=ground.now(), instance=ground.instance))
+    except EnvelopeError as error:
+        raise LedgerError(error.message, hint=error.hint) from None
 
 
 async def _say_stopped(ground: Ground) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from mcp_envelope.core.ports import Durability
+
 CheckMode = Literal["off", "warn", "strict"]
 LabelMode = Literal["meta", "off"]
 UnknownTools = Literal["refuse", "pass"]
@@ -70,6 +72,24 @@ class HttpSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSettings:
+    """How the record is sealed, and for how long it is kept.
+
+    ``checkpoint_time`` and ``keep_days`` are without bound where they are 0. ``key`` is the file
+    of the signing key, None for the one in the state directory.
+    """
+
+    checkpoints: bool = True
+    checkpoint_lines: int = 1_000
+    checkpoint_time: float = 60.0
+    key: str | None = None
+    publish_file: str | None = None
+    publish_command: tuple[str, ...] = field(default=(), repr=False)
+    keep_days: int = 0
+    archive: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything. ``http`` is None for the stdio door.
 
@@ -80,6 +100,8 @@ class Settings:
     upstreams: tuple[UpstreamSettings, ...]
     http: HttpSettings | None = None
     ledger: str | None = field(default=None, repr=False)
+    durability: Durability = "process"
+    record: RecordSettings = field(default_factory=RecordSettings)
     namespace: bool = True
     log_level: LogLevel = "info"
     max_request_bytes: int = 4 * 1024 * 1024

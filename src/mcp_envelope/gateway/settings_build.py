@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from .settings import HttpSettings, Rules, Settings, UpstreamSettings
+from .settings import HttpSettings, RecordSettings, Rules, Settings, UpstreamSettings
 from .settings_mistakes import KeyPath, dotted
 from .settings_names import prefix_of
 from .settings_tree import Tree
@@ -28,7 +28,8 @@ from .settings_values import (
 T = TypeVar("T")
 
 _LONGEST_SECRET: Final = 65_536
-_TOP: Final = ("namespace", "log_level", "max_request_bytes", "max_result_bytes")
+_TOP: Final = ("durability", "namespace", "log_level", "max_request_bytes", "max_result_bytes")
+_RECORD: Final = ("checkpoints", "checkpoint_lines", "keep_days")
 _TIMES: Final = ("idle", "grace", "connect_timeout")
 _COMMAND_ONLY: Final = ("env", "cwd", "processes", "idle", "grace")
 _URL_ONLY: Final = ("headers",)
@@ -64,11 +65,34 @@ class Builder:
         self._check_names()
         http = self._http() if "http" in value else None
         ledger = self._try(("ledger",), ledger_of)
+        record = self._record(ledger)
         if not upstreams and not tree.mistakes:
             hint = "add [upstreams.NAME] with a command or a url"
             tree.complain(("upstreams",), "there is no server to stand in front of", hint)
         tree.stop_if_wrong()
-        return Settings(upstreams=tuple(upstreams), http=http, ledger=ledger, path=path, **given)
+        return Settings(
+            upstreams=tuple(upstreams), http=http, ledger=ledger, record=record, path=path, **given
+        )
+
+    def _record(self, ledger: str | None) -> RecordSettings:
+        at: KeyPath = ("record",)
+        entry = self._tree.get(at) or {}
+        given: dict[str, Any] = {name: entry[name] for name in _RECORD if name in entry}
+        if "checkpoint_time" in entry:
+            read = self._try((*at, "checkpoint_time"), lambda value, _: seconds_of(value))
+            given["checkpoint_time"] = read or 0.0
+        for name in ("key", "publish_file", "archive"):
+            path = self._try((*at, name), path_of)
+            given[name] = str(path) if path is not None else None
+        command = self._try((*at, "publish_command"), lambda value, _: words_of(value))
+        found = RecordSettings(**given, publish_command=command or ())
+        if found.keep_days and ledger is not None and not ledger.startswith("sqlite:"):
+            hint = "keep the record in sqlite:PATH, or leave it out"
+            self._tree.complain((*at, "keep_days"), "has no effect on this ledger", hint)
+        if found.archive and not found.keep_days:
+            hint = "add record.keep_days, or leave it out"
+            self._tree.complain((*at, "archive"), "has no effect: nothing is removed", hint)
+        return found
 
     def _try(self, path: KeyPath, read: Callable[[Any, Path], T]) -> T | None:
         """The value at a place as it is read, None if there is none or it is wrong."""

@@ -87,7 +87,10 @@ class Campaign:
 
     async def launch(self) -> None:
         """A gateway that starts."""
-        environment = POWER if self.durability == "power" else {}
+        every = str(self.chance.choice((5, 30, 1_000)))
+        environment = {"MCP_ENVELOPE_RECORD__CHECKPOINT_LINES": every}
+        if self.durability == "power":
+            environment.update(POWER)
         http = self.door == "http"
         await self.here.launch(*self.words, http=http, environment=environment)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.faults.clients import Http, Speech
 from tests.faults.crowd import Books, Crowd
-from tests.faults.ledgers import SCHEMES, lines_at
+from tests.faults.ledgers import SCHEMES, calls_in, lines_at
 from tests.faults.scene import STDIO, Scene, run, scene
 from tests.faults.script import MODERN
 
@@ -56,17 +57,20 @@ def beside(here: Scene) -> list[Path]:
     return sorted(here.ledger.parent.glob(here.ledger.name + "*"))
 
 
+@pytest.mark.parametrize("end", ["SIGTERM", "SIGKILL"])
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_deleted(scheme: str, tmp_path: Path) -> None:
-    """All calls are refused; the next gateway begins a new ledger."""
+def test_deleted(scheme: str, end: str, tmp_path: Path) -> None:
+    """All calls are refused; the next gateway begins a new ledger, with nothing of the old one."""
 
     async def work() -> None:
         async with busy(tmp_path, scheme) as (here, crowd):
             here.ledger.unlink()
             await refused(here, crowd)
-            assert await here.stop() == 0
+            assert await here.stop(signal.Signals[end]) == (-9 if end == "SIGKILL" else 0)
             assert b"deleted" in here.log
             await goes_on(here, Crowd())
+            events = [entry["event"] for entry in calls_in(here.entries())]
+            assert events == ["started", "admitted", "settled", "stopped"]
 
     run(work())
 

@@ -77,7 +77,7 @@ def test_without_a_name(tmp_path: Path) -> None:
     async def work() -> None:
         for times in (1, 2):
             async with scene(tmp_path) as here, scene(tmp_path) as second:
-                crowds = [Crowd(), Crowd()]
+                crowds = [Crowd(prefix=f"{times}.{number}.") for number in (1, 2)]
                 for one, crowd in zip((here, second), crowds, strict=True):
                     await one.start("--", *STDIO, named=False)
                     await crowd.over_http(one.port, 10)

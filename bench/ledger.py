@@ -101,7 +101,7 @@ def reading_rows(folder: Path, options: argparse.Namespace) -> list[Row]:
     """Index, queries and proofs of a large ledger."""
     return [
         Row(*figure)
-        for figure in reading.figures(writing.grown(folder, options.lines), options.quick)
+        for figure in reading.figures(writing.grown(folder, options.lines), is_quick=options.quick)
     ]
 
 

@@ -62,7 +62,7 @@ class Call:
         return self._facts(
             "settled",
             time_of(self._number),
-            outcome="EXECUTION_FAILED" if self._number % 50 == 0 else "ok",
+            outcome="EXECUTION_FAILED" if self._number % 53 == 0 else "ok",
             duration_ms=12.345,
             output=_BODIES[self._number * 5 % 64],
         )

@@ -73,6 +73,11 @@ class Scene:
         assert self._gateway is not None
         return self._gateway
 
+    @property
+    def public_key(self) -> Path:
+        """The key that checkpoints are verified by: one of this scene only."""
+        return self.state / "mcp-envelope" / "keys" / "ledger.pub"
+
     def environment(self, **more: str) -> dict[str, str]:
         """What all processes are given."""
         ours = {"PYTHONPATH": f"{ROOT}:{ROOT}/src", "XDG_STATE_HOME": str(self.state)}

@@ -21,6 +21,7 @@ from tests.faults.ledgers import calls_in, lines_at
 from tests.faults.scene import POWER, STDIO, Scene, run, scene
 
 SEED = os.environ.get("FAULTS_SEED") or str(time.time_ns())
+HASTY = "tests.faults.hasty"
 #: Of a campaign in the fast suite and in the slow one: how many kills.
 KILLS, MANY_KILLS = 5, 10
 #: Scheme, door, what is behind it, durability.
@@ -46,6 +47,7 @@ class Campaign:
     lines: list[bytes] = field(default_factory=list)
     data: bytes = b""
     taken: float = 0.5
+    module: str = "mcp_envelope"
     tally: dict[str, int] = field(default_factory=dict)
 
     async def go(self, kills: int) -> None:
@@ -70,6 +72,11 @@ class Campaign:
             assert "torn tail" in await self.here.verified()
             assert await self.here.verified("--strict", code=1)
 
+    @property
+    def published(self) -> Path:
+        """Where the newest checkpoint is kept, for when lines vanish from the end."""
+        return self.here.state / "published"
+
     def count(self, what: str, much: int = 1) -> None:
         """For the figures."""
         self.tally[what] = self.tally.get(what, 0) + much
@@ -88,11 +95,15 @@ class Campaign:
     async def launch(self) -> None:
         """A gateway that starts."""
         every = str(self.chance.choice((5, 30, 1_000)))
-        environment = {"MCP_ENVELOPE_RECORD__CHECKPOINT_LINES": every}
+        environment = {
+            "MCP_ENVELOPE_RECORD__CHECKPOINT_LINES": every,
+            "MCP_ENVELOPE_RECORD__PUBLISH_FILE": str(self.published),
+        }
         if self.durability == "power":
             environment.update(POWER)
         http = self.door == "http"
-        await self.here.launch(*self.words, http=http, environment=environment)
+        module = self.module
+        await self.here.launch(*self.words, http=http, environment=environment, module=module)
 
     async def killed_at_start(self) -> None:
         """Anywhere between the first instruction and the first call."""
@@ -147,7 +158,10 @@ class Campaign:
         self.lines = lines
         books = Books(lines)
         books.compare(self.crowd, self.here.notes("got"))
-        if lines:
+        if any(entry["event"] == "checkpoint" for entry in books.entries):
+            kept = ["--checkpoint", str(self.published)] if self.published.exists() else []
+            await self.here.verified("--key", str(self.here.public_key), *kept)
+        elif lines:
             await self.here.verified()
 
     def leave_a_tear(self) -> None:
@@ -197,6 +211,48 @@ def campaign(number: int, kills: int, folder: Path) -> None:
 def test_killed(number: int, tmp_path: Path) -> None:
     """25 kills: no call was done or answered without its lines, and the ledger holds each time."""
     campaign(number, KILLS, tmp_path)
+
+
+def test_haste_is_found(tmp_path: Path) -> None:
+    """A gateway that calls the tool before it has recorded so does not get through this."""
+
+    async def work() -> None:
+        async with scene(tmp_path, "sqlite") as here:
+            words = ["--upstream", await here.serve_http()]
+            hasty = Campaign(here, "http", words, Random(1), "process", module=HASTY)
+            with pytest.raises(AssertionError, match="never admitted"):
+                await hasty.go(5)
+
+    run(work(), 60)
+
+
+@pytest.mark.parametrize("times", [4, pytest.param(60, marks=pytest.mark.slow)])
+def test_killed_while_it_begins(times: int, tmp_path: Path) -> None:
+    """Whenever it is killed while it makes its key and its ledger, the next one can go on."""
+
+    async def work() -> None:
+        chance = Random(SEED)
+        print(f"FAULTS_SEED={SEED}")
+        for number in range(times):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            async with scene(folder, "sqlite") as here:
+                fought = Campaign(here, "http", ["--", *STDIO], chance, "process", Crowd(chance))
+                await fought.launch()
+                files = [here.public_key.with_suffix(".key"), here.ledger]
+                seen = files[number % 2]
+                while not list(seen.parent.glob(f"{seen.name}*")):  # noqa: ASYNC110 - no event
+                    await asyncio.sleep(0)
+                await asyncio.sleep(chance.uniform(0.0, 0.015))
+                await fought.kill()
+                await fought.start()
+                await asyncio.gather(*(fought.crowd.over_http(here.port, 3) for _ in range(2)))
+                assert await here.stop() == 0
+                assert fought.crowd.outcomes() == {"ok": 6}
+                Books(lines_at(here.ledger)).compare(fought.crowd, here.notes("got"))
+                await here.verified("--strict", "--key", str(here.public_key))
+
+    run(work(), 20.0 * times)
 
 
 @pytest.mark.slow

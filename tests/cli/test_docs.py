@@ -20,6 +20,8 @@ TOOL = "tools/generate_cli_docs.py"
 #: What the samples of a verb print, together, has every documented key.
 SAMPLES = {
     "doctor": [["doctor"]],
+    "ledger query": [["ledger", "query", "calls.jsonl"]],
+    "ledger show": [["ledger", "show", "calls.jsonl", "2f2ec92e"]],
     "validate": [
         ["validate", "tool-request.json"],
         ["validate", "broken-request.json"],
@@ -124,7 +126,10 @@ def test_the_json_is_the_documented_one(run: Run, examples: Path, page: str, sec
 
 
 #: Places that hold a whole document or are described elsewhere.
-OPAQUE = {"data", "schemas[].schema", "codes[].mcp", "error.problems[]", "warnings[]"}
+OPAQUE = {
+    *("data", "schemas[].schema", "codes[].mcp", "error.problems[]", "warnings[]"),
+    *("entries[]", "lines[].line", "bodies[].body"),
+}
 
 
 def inside(path: str, other: str) -> bool:

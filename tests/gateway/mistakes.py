@@ -14,7 +14,7 @@ MISTAKES: Final[list[tuple[str, str]]] = [
     ("nmespace = true", "nmespace: unknown key; did you mean namespace?"),
     (
         "zzz = 1",
-        "zzz: unknown key; leave it out; known here: ledger, durability, record, namespace, log_level, max_request_bytes, max_result_bytes, http, rules, upstreams",
+        "zzz: unknown key; leave it out; known here: ledger, durability, record, deterministic, namespace, log_level, max_request_bytes, max_result_bytes, http, rules, upstreams",
     ),
     ("port = 1", "port: unknown key; did you mean http.port?"),
     ("http.prot = 1", "http.prot: unknown key; did you mean port?"),
@@ -25,7 +25,7 @@ MISTAKES: Final[list[tuple[str, str]]] = [
     ("[rules]\ntimeot = 1", "rules.timeot: unknown key; did you mean timeout?"),
     (
         "[rules]\nqqq = 1",
-        "rules.qqq: unknown key; leave it out; known here: input, output, label, unknown_tools, timeout, concurrency, retries",
+        "rules.qqq: unknown key; leave it out; known here: input, output, label, unknown_tools, timeout, concurrency, retries, bodies, digests, redact_credentials, redact_keys, redact_pointers",
     ),
     (
         '[upstreams.a]\ncommand="x"\n[upstreams.a.tools."get time"]\nunknown_tools = "pass"',

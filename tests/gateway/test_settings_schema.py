@@ -78,6 +78,8 @@ def test_what_reloads_is_what_changes_says() -> None:
     others: dict[tuple[str, ...], Settings] = {}
     values: dict[str, Any] = {
         "ledger": "memory:",
+        "record": RecordSettings(max_body_bytes=1),
+        "deterministic": True,
         "namespace": False,
         "log_level": "error",
         "host": "::1",

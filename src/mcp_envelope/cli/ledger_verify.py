@@ -13,7 +13,6 @@ from mcp_envelope.core.notes import Checkpoint, Note, VerifierKey
 from mcp_envelope.core.ports import LedgerError, Source
 from mcp_envelope.core.proving import UnprovenError, newest_checkpoint, origin
 from mcp_envelope.core.seal import Removed
-from mcp_envelope.core.verdict import Verdict
 from mcp_envelope.core.verification import Verifier
 
 from . import verdicts
@@ -109,14 +108,16 @@ def _task(name: str) -> _Task:
     """Look at a ledger for what has to be known before it is read."""
     if name == "-":
         return _Task(name)
-    with opened(name) as source:
-        task = _Task(name)
-        with contextlib.suppress(LedgerError, UnprovenError):  # it will be told with its verdict
+    task = _Task(name)
+    try:
+        with opened(name) as source:
             task.end = source.bounds()[1]
             task.origin = origin(source)
             newest = newest_checkpoint(source) if task.origin is None else None
             if newest is not None:
                 task.origin = newest.checkpoint.origin
+    except (LedgerError, UnprovenError):
+        pass  # it will be told with its verdict
     return task
 
 
@@ -159,30 +160,39 @@ def _verified(
 
 
 def _verify(task: _Task, trusted: tuple[VerifierKey, ...], sizes: set[int]) -> verdicts.Found:
-    with _reading(task.name) as reading:
-        verifier = Verifier(trusted, task.known, reading.removed(), sizes)
-        with Progress(f"verifying {reading.url}", reading.size) as progress:
-            verdict = _fed(verifier, reading, progress)
-        handed_on = [key for _, key in verifier.vouching.rotations] if verdict.holds else []
-        return verdicts.Found(reading.url, verdict, tuple(handed_on))
-
-
-def _fed(verifier: Verifier, reading: _Reading, progress: Progress) -> Verdict:
-    by_lines = reading.url.startswith("sqlite:")
-    count = size = 0
+    verifier, url = Verifier(trusted, task.known), task.name
     try:
-        for piece in reading.physical():
-            if not verifier.feed(piece):
-                break
-            count += 1
-            size += len(piece)
-            if count % _STEP == 0:
-                progress.at(count if by_lines else size, count)
+        with _reading(task.name) as reading:
+            url = reading.url
+            verifier = Verifier(trusted, task.known, reading.removed(), sizes)
+            with Progress(f"verifying {url}", _size(reading)) as progress:
+                _feed(verifier, reading, progress)
+        verdict = verifier.finish()
     except LedgerError as error:
         if error.reached is None:
             raise
-        return verifier.corrupt(error.message)
-    return verifier.finish()
+        verdict = verifier.corrupt(error.message)
+    handed_on = [key for _, key in verifier.vouching.rotations] if verdict.holds else []
+    return verdicts.Found(url, verdict, tuple(handed_on))
+
+
+def _size(reading: _Reading) -> int:
+    """About how much there is; what is corrupt at its end can still be read from its beginning."""
+    try:
+        return reading.size
+    except LedgerError:
+        return 0
+
+
+def _feed(verifier: Verifier, reading: _Reading, progress: Progress) -> None:
+    by_lines = reading.url.startswith("sqlite:")
+    size = 0
+    for count, piece in enumerate(reading.physical(), 1):
+        if not verifier.feed(piece):
+            break
+        size += len(piece)
+        if count % _STEP == 0:
+            progress.at(count if by_lines else size, count)
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ class Signs(Protocol):
 
     @property
     def key(self) -> VerifierKey:
-        """Its public half."""
+        """The public half."""
 
     def sign(self, text: str) -> Signature:
         """The signature of a note's text."""

@@ -20,6 +20,7 @@ from typing import Final
 import ledger_reading as reading
 import ledger_writing as writing
 from ledger_writing import NoRoomError, say
+from rig import RigError
 
 LINES: Final = 5_000_000
 QUICK_LINES: Final = 100_000
@@ -133,7 +134,7 @@ def measured(options: argparse.Namespace, folder: Path) -> tuple[list[Row], list
         try:
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 rows += PARTS[name](Path(place) if name == "costs" else folder, options)
-        except NoRoomError as error:
+        except (NoRoomError, RigError) as error:
             skipped.append(f"{name}: SKIPPED: {error}")
         say(f"{name}: done\n")
     return rows, skipped

@@ -53,7 +53,7 @@ async def until(holds: Callable[[], bool], within: float = 5.0) -> None:
 class Scene:
     """A folder with the ledger, the notes of the servers and what the gateway logs."""
 
-    def __init__(self, folder: Path, scheme: str = "jsonl", keep: Path | None = None) -> None:
+    def __init__(self, folder: Path, scheme: str = "sqlite", keep: Path | None = None) -> None:
         self.scheme = scheme
         self.ledger = path_of(scheme, keep or folder)
         self.url = f"{scheme}:{self.ledger}"
@@ -265,7 +265,7 @@ def _is_alive(pid: int) -> bool:
 
 @contextlib.asynccontextmanager
 async def scene(
-    folder: Path, scheme: str = "jsonl", keep: Path | None = None
+    folder: Path, scheme: str = "sqlite", keep: Path | None = None
 ) -> AsyncIterator[Scene]:
     """A scene that is cleared at the end; its ledger is in ``keep``, if that is another folder."""
     made = Scene(folder, scheme, keep)

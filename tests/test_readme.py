@@ -34,7 +34,10 @@ VARYING = tuple(
         (r'"duration_ms":[0-9.]+', '"duration_ms":…'),
         (r'("seq":\d+,"digest":"sha256:)[0-9a-f]{64}"', r'\1…"'),
         (r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ", "… "),
-        (r"( record +jsonl:)/\S*/", r"\1/…/"),
+        (r"( record +sqlite:|holds: sqlite:)/\S*/", r"\1/…/"),
+        (r"^    signed  by .*$", "    signed  by …"),
+        (r"^TIME .*$", "TIME …"),
+        (r"^\d{4}-\d\d-\d\dT\S+Z +ok +[0-9.]+ +(\S+) +local +[0-9a-f]{8}$", r"… ok … \1 local …"),
         (r"started process \d+$", "started process …"),
     )
 )

@@ -106,7 +106,9 @@ def test_what_reloads_is_what_changes_says() -> None:
         "key": "k",
         "publish_file": "p",
         "publish_command": ("p",),
+        "index": False,
         "keep_days": 1,
+        "max_body_bytes": 7,
         "archive": "a",
     }
     for name in names(()) - {"http", "record", "rules", "upstreams"}:

@@ -24,7 +24,7 @@ PROGRAM: Final = "mcp-envelope"
 VERBS: Final = {
     "run": "stand in front of an MCP server: check, label and record every call",
     "doctor": "check installation, settings, servers, store and clock, and say what to do",
-    "ledger query": "list the calls of a ledger: by time, tool, peer, outcome, kind, trace, text",
+    "ledger query": "find calls in a ledger by time, tool, peer, outcome, kind or text",
     "ledger show": "show all that the record knows of one call",
     "ledger tail": "show the newest calls of a ledger, and those that come",
     "ledger verify": "say whether the record holds, and if not, what is wrong in which line",

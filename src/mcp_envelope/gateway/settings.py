@@ -94,6 +94,7 @@ class RecordSettings:
     key: str | None = None
     publish_file: str | None = None
     publish_command: tuple[str, ...] = field(default=(), repr=False)
+    index: bool = True
     keep_days: int = 0
     archive: str | None = None
     max_body_bytes: int = 1024 * 1024

@@ -34,7 +34,7 @@ _TOP: Final = (
     *("durability", "deterministic", "namespace", "log_level"),
     *("max_request_bytes", "max_result_bytes"),
 )
-_RECORD: Final = ("checkpoints", "checkpoint_lines", "keep_days", "max_body_bytes")
+_RECORD: Final = ("checkpoints", "checkpoint_lines", "index", "keep_days", "max_body_bytes")
 _TIMES: Final = ("idle", "grace", "connect_timeout")
 _COMMAND_ONLY: Final = ("env", "cwd", "processes", "idle", "grace")
 _URL_ONLY: Final = ("headers",)

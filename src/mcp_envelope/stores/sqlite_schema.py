@@ -121,11 +121,17 @@ def _make(path: Path, migrations: Sequence[str]) -> None:
         for ending in ("-wal", "-shm", "-journal"):
             path.with_name(name + ending).unlink(missing_ok=True)
     new.unlink(missing_ok=True)
-    os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    with contextlib.closing(connect(new, "rw")) as connection:
-        connection.execute("PRAGMA synchronous = FULL")
-        _migrate(connection, 0, migrations)
-        connection.execute("PRAGMA journal_mode = WAL")
+    fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with contextlib.closing(connect(new, "rw")) as connection:
+            # It is forced to the disk as a whole, and what breaks off here is thrown away.
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            _migrate(connection, 0, migrations)
+            connection.execute("PRAGMA journal_mode = WAL")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
     new.rename(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:

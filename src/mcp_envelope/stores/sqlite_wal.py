@@ -25,6 +25,7 @@ class LogKeeper:
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self.gate: Final = threading.Lock()
+        self._rounds = threading.Lock()
         self._connect = connect
         self._pages = 0
         self._wake = threading.Event()
@@ -46,9 +47,10 @@ class LogKeeper:
 
         Until then it may still hold what was deleted.
         """
-        for _ in range(_TRIES):
-            with self.gate, contextlib.suppress(sqlite3.Error), self._connected() as connection:
-                is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        with self._rounds, contextlib.suppress(sqlite3.Error), self._connected() as connection:
+            for _ in range(_TRIES):
+                with self.gate:
+                    is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 if not is_busy:
                     return True
         return False
@@ -67,7 +69,7 @@ class LogKeeper:
             if self._is_ending:
                 return
             # A full disk fails writers too, and they say so; the next round does what is left.
-            with contextlib.suppress(sqlite3.Error), self._connected() as connection:
+            with self._rounds, contextlib.suppress(sqlite3.Error), self._connected() as connection:
                 self._round(connection)
 
     def _round(self, connection: sqlite3.Connection) -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from .ground import log
+from .whole_file import WholeFile
 
 _TIMEOUT: Final = 30.0
 _CLOSING: Final = 2.0
@@ -95,13 +94,9 @@ class Publisher:
 
 def _write(path: Path, note: bytes) -> None:
     """Replace a file, so that whoever reads it finds the old note or the new one, whole."""
-    fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    file = WholeFile(path, mode=0o644, over=True)
     try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(note)
-            file.flush()
-            os.fsync(fd)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        file.write(note)
+        file.finish()
+    finally:
+        file.discard()

@@ -5,9 +5,10 @@ Each is ``{"digest":"sha256:HEX","body":…}``; what is torn there is found by i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -90,6 +91,15 @@ def body_of(path: Path, digest: str) -> bytes | None:
     except OSError as error:
         raise LedgerError(f"{path}: what is kept beside it cannot be read: {error}") from None
     return None
+
+
+def digests_with(path: Path, test: Callable[[bytes], bool]) -> Iterator[str]:
+    """The digests (hex) of what is kept for the ledger at ``path`` and passes a test."""
+    begin = len(_line("", b"")) - len(b'","body":}\n')
+    with contextlib.suppress(FileNotFoundError), bodies_of(path).open("rb") as file:
+        for line in file:
+            if test(line[begin:]):
+                yield line[begin : begin + 64].decode(errors="replace")
 
 
 def _line(digest: str, body: bytes) -> bytes:

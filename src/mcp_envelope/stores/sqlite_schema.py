@@ -55,7 +55,7 @@ def connect(path: Path, mode: str, *, timeout: float = 0.0) -> sqlite3.Connectio
     )
 
 
-def code_of(error: sqlite3.Error) -> int:
+def code_of(error: Exception) -> int:
     """The primary result code of SQLite."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
@@ -104,7 +104,7 @@ def check(connection: sqlite3.Connection, named: Path, known: int = len(MIGRATIO
             raise
         application = version = 0
     if application != APPLICATION or version < 1:
-        raise LedgerError(f"{named}: it is not a ledger", hint=_HINT)
+        raise LedgerError(f"{named}: it is not a ledger", hint=_HINT, reached=0)
     if version > known:
         raise LedgerError(
             f"{named}: a newer version of mcp-envelope wrote it (schema {version}, known: {known})",

@@ -26,7 +26,7 @@ from tests.stores.sealed import checked, writing
 from mcp_envelope.core.entry import Facts, Receipt
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.ports import LedgerError, Writing
-from mcp_envelope.stores import chain, locks, sqlite_wal
+from mcp_envelope.stores import chain, locks, read_ledger, sqlite_wal
 from mcp_envelope.stores.sqlite import SqliteLedger
 
 HOLDER = """if True:
@@ -197,6 +197,19 @@ def test_what_was_told_survives_kill_9(path: Path, durability: str) -> None:
     checked(lines, roots=False)
     assert checked(lines[:300]) == list(range(30, min(300, len(lines)), 31))
     assert write(path, some_facts())[0].seq == len(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["jsonl", "sqlite"])
+@pytest.mark.parametrize("seed", range(10))
+def test_what_was_told_survives_hundreds_of_kills(tmp_path: Path, scheme: str, seed: int) -> None:
+    """In whichever store."""
+    told = kill_writers(f"{scheme}:{tmp_path / 'calls'}", "process", times=50, seed=seed)
+    with contextlib.closing(read_ledger(str(tmp_path / "calls"))) as source:
+        lines = [one.line for one in source.after(0)]
+    follow(lines)
+    assert_kept(told, lines)
+    checked(lines, roots=False)
 
 
 # -- the disk --

@@ -28,6 +28,8 @@ _log: Final = logging.getLogger("mcp_envelope.ledger")
 MOST_AT_ONCE: Final = 512
 # How long appends wait for a store that somebody else holds, and how often they look.
 _PATIENCE: Final = 2.0
+# How much longer where it is certain that it will be free, unless the disk hangs.
+_MORE: Final = 28.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
 
 
@@ -231,11 +233,11 @@ class Chain:
         self._try(_Try(loop, work, end, loop.time() + _PATIENCE))
 
     def _try(self, one: _Try) -> None:
-        if self._thread is not None:
-            future = self._thread.submit(one.work)
-            future.add_done_callback(partial(self._came_back, one))
-            return
         try:
+            if self._thread is not None:
+                future = self._thread.submit(one.work)
+                future.add_done_callback(partial(self._came_back, one))
+                return
             one.work()
         except BaseException as error:
             self._tried(one, error)
@@ -249,7 +251,7 @@ class Chain:
             one.loop.call_soon_threadsafe(self._tried, one, future.exception())
 
     def _tried(self, one: _Try, error: BaseException | None) -> None:
-        if isinstance(error, Busy) and (error.is_ours or one.loop.time() < one.until):
+        if isinstance(error, Busy) and one.loop.time() < one.until + _MORE * error.is_ours:
             one.pause = min(one.pause * 1.5, _LONGEST_PAUSE)
             one.loop.call_later(one.pause, self._try, one)
             return

@@ -11,8 +11,10 @@ from typing import BinaryIO, Final
 from mcp_envelope.core.entry import MOST
 from mcp_envelope.core.merkle import Frontier
 from mcp_envelope.core.ports import LedgerError, Placed
+from mcp_envelope.core.seal import origin_of
 
 from .draft import SEALED, Head
+from .remarks import check_sealed
 from .tail import Tail
 
 _BEGIN: Final = re.compile(
@@ -24,6 +26,7 @@ _CLAIM: Final = re.compile(
     re.escape(_TORN) + rb"([0-9]{1,19}) bytes before this line are no line, sha256:([0-9a-f]{64})"
 )
 _BUFFER: Final = 1 << 20
+_HINT: Final = "keep it, and name another file; mcp-envelope ledger verify says more"
 
 
 def seq_of(line: bytes) -> int | None:
@@ -72,18 +75,28 @@ def head_of(fd: int, path: Path, tail: Tail) -> Head:
     """
     head = Head(tree=Frontier())
     tree = Frontier()
+    sealed: tuple[bytes, int, bytes] | None = None
     with open(fd, "rb", buffering=_BUFFER, closefd=False) as file:
         file.seek(0)
         for one in placed(file):
             line = one.line
             if seq_of(line) != tree.size:
-                hint = "keep it, and name another file; a verifier says more"
-                raise LedgerError(f"{path} is damaged: line {tree.size} is not in it", hint=hint)
+                what = f"line {tree.size} is not in it"
+                raise LedgerError(f"{path} is damaged: {what}", hint=_HINT)
             if not tree.size:
                 head.first = sha256(line).hexdigest()
+            head.since += 1
+            if line.startswith(SEALED):
+                sealed = line, tree.size, tree.root()
+                head.since = 0
             tree.add(sha256(b"\x00" + line).digest())
-            head.since = 0 if line.startswith(SEALED) else head.since + 1
     if tree.size != tail.seq:
-        raise LedgerError(f"{path} is damaged at its end", hint="keep it, and name another file")
+        raise LedgerError(f"{path} is damaged at its end", hint=_HINT)
+    if sealed is not None:
+        text, size, root = sealed
+        try:
+            check_sealed(text, origin_of(head.first), size, root)
+        except LedgerError as error:
+            raise LedgerError(f"{path}: {error.message}", hint=_HINT) from None
     head.seq, head.prev, head.tree = tail.seq, tail.prev, tree
     return head

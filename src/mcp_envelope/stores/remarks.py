@@ -1,4 +1,4 @@
-"""Finding what checkpoint lines say of lines that were removed."""
+"""What checkpoint lines say of the lines before them, and of those that were removed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 import orjson
 
-from mcp_envelope.core.ports import Placed
-from mcp_envelope.core.seal import Removed
+from mcp_envelope.core.errors import EnvelopeError
+from mcp_envelope.core.ports import LedgerError, Placed
+from mcp_envelope.core.seal import Removed, read_sealed
 
 from .draft import SEALED
 
@@ -30,3 +31,18 @@ def newest_removed(lines: Iterable[Placed], count: int) -> Removed | None:
     for one in lines:
         found = removed_in(one.line, count) or found
     return found
+
+
+def check_sealed(line: bytes, origin: str, size: int, root: bytes) -> None:
+    """See that a checkpoint line is about these lines, signatures apart. LedgerError if not.
+
+    What goes on after another one would contradict it for ever.
+    """
+    try:
+        said = read_sealed(line, orjson.loads(line)["warnings"]).checkpoint
+    except (EnvelopeError, ValueError, LookupError, TypeError):
+        said = None
+    if said is None or (said.origin, said.size, said.root) != (origin, size, root):
+        raise LedgerError(
+            f"it is damaged: line {size}, its last checkpoint, is not about the lines before it"
+        )

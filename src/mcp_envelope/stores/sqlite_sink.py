@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from mcp_envelope.core.ports import Durability, LedgerError
+from mcp_envelope.core.seal import origin_of
 
 from .chain import Busy, Unwritten
 from .draft import SEGMENT, Batch, Head
 from .locks import unlock
+from .remarks import check_sealed
 from .sqlite_schema import code_of, connect, open_database
 from .sqlite_tree import tree_of
 from .sqlite_wal import LogKeeper
@@ -32,6 +34,7 @@ _USE: Final = "INSERT INTO uses VALUES (?, ?) ON CONFLICT DO UPDATE SET seq = ex
 _MARK: Final = "INSERT INTO facts VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 
 _MEDDLED: Final = "see that nothing else writes to the ledger, then restart the gateway"
+_KEEP: Final = "keep it, and name another file; mcp-envelope ledger verify says more"
 _NEW: Final = "put it back, or restart the gateway: a new ledger begins"
 _RESTART: Final = "restart the gateway: it goes on with what is there"
 _REASONS: Final = {
@@ -68,7 +71,7 @@ class SqliteSink:
         self._path = str(path)
         self._log = f"{path}-wal"
         self._connection = open_database(path, named)
-        self._keeper = LogKeeper(lambda: connect(path, "rw", timeout=_PATIENCE))
+        self._keeper = LogKeeper(lambda: _connected(path))
         self._cursor = self._connection.cursor()
         try:
             self._prepare(durability)
@@ -79,7 +82,7 @@ class SqliteSink:
             said = (
                 error.message if isinstance(error, LedgerError) else f"it cannot be read: {error}"
             )
-            raise LedgerError(f"{named}: {said}", hint="keep it, and name another file") from None
+            raise LedgerError(f"{named}: {said}", hint=_KEEP) from None
 
     @property
     def where(self) -> str:
@@ -165,16 +168,15 @@ class SqliteSink:
             return Head()
         last, text = row
         marks = dict(run("SELECT name, value FROM facts").fetchall())
-        sealed = marks.get("sealed", "-1")
-        if "first" not in marks or not sealed.removeprefix("-").isdecimal():
-            raise LedgerError("it is damaged: it does not know how it begins")
-        return Head(
-            seq=last + 1,
-            prev=sha256(text).hexdigest(),
-            first=marks["first"],
-            tree=tree_of(self._connection, last + 1),
-            since=last - int(sealed),
-        )
+        begin = run("SELECT line FROM lines WHERE seq = 0").fetchone()
+        first = marks.get("first", "") if begin is None else sha256(begin[0]).hexdigest()
+        sealed = int(marks["sealed"]) if marks.get("sealed", "").isdecimal() else -1
+        if sealed >= 0:
+            row = run("SELECT line FROM lines WHERE seq = ?", (sealed,)).fetchone()
+            root = tree_of(self._connection, sealed).root()
+            check_sealed(row[0] if row is not None else b"", origin_of(first), sealed, root)
+        tree = tree_of(self._connection, last + 1)
+        return Head(last + 1, sha256(text).hexdigest(), first, tree, last - sealed)
 
     @staticmethod
     def _look_at(path: str) -> tuple[int, int]:
@@ -241,6 +243,14 @@ class SqliteSink:
             row = cursor.execute("SELECT line FROM lines WHERE seq = ?", (last,)).fetchone()
             return row is not None and row[0] == batch.lines[-1]
         return False
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """A second connection, to bring the log home."""
+    connection = connect(path, "rw", timeout=_PATIENCE)
+    if sys.platform == "darwin":
+        connection.execute("PRAGMA checkpoint_fullfsync = ON")
+    return connection
 
 
 def _unwritten(error: Exception) -> Unwritten:

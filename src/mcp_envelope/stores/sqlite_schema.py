@@ -46,6 +46,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (_VERSION_1,)
 
 _TABLES: Final = frozenset({"lines", "nodes", "bodies", "uses", "facts"})
 _PLAIN: Final = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE TABLE %'"
+_SEQ: Final = (0, "seq", "INTEGER", 0, None, 1)
 _HINT: Final = "name another file"
 # How long others are waited for at the start: whoever finds a log after a crash reads it first.
 _PATIENCE: Final = 2.0
@@ -59,7 +60,7 @@ def connect(path: Path, mode: str, *, timeout: float = 0.0) -> sqlite3.Connectio
     )
 
 
-def code_of(error: sqlite3.Error) -> int:
+def code_of(error: Exception) -> int:
     """The primary result code of SQLite."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
@@ -107,12 +108,15 @@ def check(connection: sqlite3.Connection, named: Path, known: int = len(MIGRATIO
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         found = {name for (name,) in connection.execute(_PLAIN)}
+        # With another type, or as no key, numbers would stand elsewhere and lines would seem gone.
+        if version == known and _SEQ not in connection.execute("PRAGMA table_info(lines)"):
+            found = set()
     except sqlite3.DatabaseError as error:
         if code_of(error) != sqlite3.SQLITE_NOTADB:
             raise
         application, version, found = 0, 0, set()
     if application != APPLICATION or version < 1 or not (found >= _TABLES or version > known):
-        raise LedgerError(f"{named}: it is not a ledger", hint=_HINT)
+        raise LedgerError(f"{named}: it is not a ledger", hint=_HINT, reached=0)
     if version > known:
         raise LedgerError(
             f"{named}: a newer version of mcp-envelope wrote it (schema {version}, known: {known})",

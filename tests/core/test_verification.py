@@ -112,6 +112,7 @@ def test_line_ends_of_another_system_are_damage() -> None:
     found = verdict_of(a_book().data.replace(b"\n", b"\r\n")).damage
     assert found is not None
     assert (found.kind, found.seq) == ("unreadable", 0)
+    assert "CRLF" in found.hint
 
 
 def test_without_a_key_signatures_are_said_to_be_unchecked() -> None:

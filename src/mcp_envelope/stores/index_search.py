@@ -187,34 +187,39 @@ def has_run_since(index: Index, place: int) -> bool:
 
 
 def _by_id(index: Index, text: str, most: int) -> dict[str, list[int]]:
-    exact = _calls(index, "id = ?", (short(text),), lambda found: found == text, most)
-    if exact:
-        return exact
     begin = text[:6]
-    between = (begin, begin + _AFTER_ALL)
-    return _calls(index, "id >= ? AND id < ?", between, lambda found: found.startswith(text), most)
+    asked: tuple[tuple[str, tuple[str, ...], Callable[[str], bool]], ...] = (
+        ("id = ?", (short(text),), lambda found: found == text),
+        ("id >= ? AND id < ?", (begin, begin + _AFTER_ALL), lambda found: found.startswith(text)),
+    )
+    for clause, values, is_meant in asked:
+        found: dict[str, list[int]] = {}
+        for name, places in _calls(index, clause, values):
+            if is_meant(name) and (name in found or len(found) < most):
+                known = found.setdefault(name, [])
+                known += [place for place in places if place not in known]
+            if len(found) == most:
+                break
+        if found:
+            return {name: sorted(places) for name, places in found.items()}
+    return {}
 
 
 def _calls(
-    index: Index,
-    clause: str,
-    values: tuple[str, ...],
-    is_meant: Callable[[str], bool],
-    most: int,
-) -> dict[str, list[int]]:
-    rows = index.db.execute(
-        f"SELECT i.place, c.begun FROM ids i JOIN calls c USING (place) WHERE {clause}", values
-    )
-    found: dict[str, list[int]] = {}
-    for place, begun in rows:
-        hit = _read(index.source, _Row(place, is_open=False))
-        name = _object(hit.line).get("request_id") if hit is not None else None
-        if isinstance(name, str) and is_meant(name):
-            if name not in found and len(found) == most:
-                break
-            places = found.setdefault(name, [])
-            places += [one for one in (begun, place) if one is not None and one not in places]
-    return {name: sorted(places) for name, places in found.items()}
+    index: Index, clause: str, values: tuple[str, ...]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The ids of calls, in full, with the places of some of their lines."""
+    for part in index.parts:
+        rows = index.db.execute(
+            "SELECT i.place, c.begun FROM ids i JOIN calls c USING (place) "
+            f"WHERE part = ? AND {clause}",
+            (part, *values),
+        )
+        for place, begun in rows:
+            hit = _read(index.source, _Row(place, is_open=False))
+            name = _object(hit.line).get("request_id") if hit is not None else None
+            if isinstance(name, str):
+                yield name, tuple(one for one in (begun, place) if one is not None)
 
 
 def _where_of(db: sqlite3.Connection, search: Search) -> _Where | None:
@@ -307,7 +312,7 @@ def _scanned(index: Index, where: _Where, found: Found, progress: Progress | Non
     """Look into the lines that the other conditions leave, in order, until there are enough."""
     search = where.search
     if search.trace is not None:
-        statement, total = _traced(index.db, where)
+        statement, total = _traced(index, where)
     else:
         statement, total = _statement(index.db, where)
     fits = _line_test(index.source, search)
@@ -328,13 +333,15 @@ def _scanned(index: Index, where: _Where, found: Found, progress: Progress | Non
     found.matched = matched
 
 
-def _traced(db: sqlite3.Connection, where: _Where) -> tuple[str, int]:
+def _traced(index: Index, where: _Where) -> tuple[str, int]:
     begin = (where.search.trace or "")[:6]
-    db.execute("DELETE FROM traced")
-    total = db.execute(
-        "INSERT INTO traced SELECT place FROM traces WHERE id >= ? AND id < ?",
-        (begin, begin + _AFTER_ALL),
-    ).rowcount
+    index.db.execute("DELETE FROM traced")
+    for part in index.parts:
+        index.db.execute(
+            "INSERT INTO traced SELECT place FROM traces WHERE part = ? AND id >= ? AND id < ?",
+            (part, begin, begin + _AFTER_ALL),
+        )
+    total = index.db.execute("SELECT count(*) FROM traced").fetchone()[0]
     order = "ASC" if where.search.oldest_first else "DESC"
     tables = (("1", "calls"), ("0", "others"))
     arms = [

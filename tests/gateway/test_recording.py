@@ -18,7 +18,7 @@ from mcp_envelope.core.notes import Checkpoint, Note
 from mcp_envelope.core.signing import is_signed_by
 from mcp_envelope.core.verification import Verifier
 from mcp_envelope.gateway import recording
-from mcp_envelope.gateway.ground import Ground
+from mcp_envelope.gateway.clockwork import Clockwork
 from mcp_envelope.gateway.keys import KeyFileError, signers
 from mcp_envelope.gateway.publishing import Publisher
 from mcp_envelope.gateway.settings import RecordSettings, Settings
@@ -44,7 +44,7 @@ def written(settings: Settings, count: int, **facts: Any) -> None:
     """Open the record, write so many lines, and close it."""
 
     async def work() -> None:
-        async with recording.opened(settings, now=Ground.now, instance="i") as record:
+        async with recording.opened(settings, Clockwork.real()) as record:
             for _ in range(count):
                 await record.ledger.append(some_facts(event="refused", **facts))
 
@@ -93,7 +93,7 @@ def test_lines_are_sealed_while_nothing_happens(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, checkpoint_time=0.02)
 
     async def work() -> None:
-        async with recording.opened(settings, now=Ground.now, instance="i") as record:
+        async with recording.opened(settings, Clockwork.real()) as record:
             watching = asyncio.create_task(record.watch())
             await record.ledger.append(some_facts(event="refused"))
             await asyncio.sleep(0.3)
@@ -184,7 +184,7 @@ def test_lines_go_when_they_are_too_old(
     settings = settings_of(tmp_path, keep_days=30, archive=str(tmp_path / "archive"))
 
     async def work() -> None:
-        async with recording.opened(settings, now=Ground.now, instance="i") as record:
+        async with recording.opened(settings, Clockwork.real()) as record:
             retaining = asyncio.create_task(record.retain())
             await until(lambda: "removed 512 lines" in caplog.text)
             retaining.cancel()

@@ -78,6 +78,9 @@ def test_what_reloads_is_what_changes_says() -> None:
     others: dict[tuple[str, ...], Settings] = {}
     values: dict[str, Any] = {
         "ledger": "memory:",
+        "record": RecordSettings(max_body_bytes=1),
+        "deterministic": True,
+        "max_body_bytes": 1,
         "namespace": False,
         "log_level": "error",
         "host": "::1",
@@ -104,6 +107,7 @@ def test_what_reloads_is_what_changes_says() -> None:
         "key": "k",
         "publish_file": "p",
         "publish_command": ("p",),
+        "index": False,
         "keep_days": 1,
         "archive": "a",
     }

@@ -91,7 +91,9 @@ def test_files_and_folders_are_their_owners_alone(path: Path) -> None:
 
 def test_each_acknowledged_line_survives_kill_9(path: Path) -> None:
     """And the lock is gone with the process."""
-    with subprocess.Popen([*WRITER, str(path)], env=SURROUNDINGS, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        [*WRITER, f"jsonl:{path}"], env=SURROUNDINGS, stdout=subprocess.PIPE
+    ) as child:
         assert child.stdout is not None
         told = [child.stdout.readline() for _ in range(300)]
         child.kill()
@@ -108,7 +110,9 @@ def test_each_acknowledged_line_survives_kill_9(path: Path) -> None:
 
 def test_a_second_writer_is_told_who_is_the_first(path: Path) -> None:
     """Whichever name it uses for the file, and the first goes on undisturbed."""
-    with subprocess.Popen([*WRITER, str(path)], env=SURROUNDINGS, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        [*WRITER, f"jsonl:{path}"], env=SURROUNDINGS, stdout=subprocess.PIPE
+    ) as child:
         assert child.stdout is not None
         child.stdout.readline()
         with pytest.raises(LedgerError, match=f"process {child.pid}; a ledger has one") as caught:
@@ -227,7 +231,11 @@ def test_a_folder_that_may_not_be_written_to_is_named(tmp_path: Path) -> None:
 def test_a_file_that_cannot_grow_fails_appends_and_recovers(path: Path) -> None:
     """The limit on the size of files stands for a full disk: a line gets there in part."""
     done = subprocess.run(
-        [*WRITER, str(path), "10000"], env=SURROUNDINGS, capture_output=True, check=True, timeout=30
+        [*WRITER, f"jsonl:{path}", "10000"],
+        env=SURROUNDINGS,
+        capture_output=True,
+        check=True,
+        timeout=30,
     )
     told = done.stdout.decode().splitlines()
     failed = [one for one in told if one.startswith("failed")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from mcp_envelope.core.ports import LedgerError, Sealing, Writing
 from mcp_envelope.core.proving import Standing, newest_checkpoint
 from mcp_envelope.core.signing import Signer
 from mcp_envelope.gateway import keys
-from mcp_envelope.gateway.ground import Ground
+from mcp_envelope.gateway.clockwork import Clockwork
 from mcp_envelope.stores import open_ledger
 
 from .records import opened
@@ -112,10 +111,10 @@ def signers_of(path: Path | None) -> tuple[Sequence[Signer], bool]:
 
 def writing_with(signers: Sequence[Signer]) -> Writing:
     """How a verb writes a ledger: checkpoints where it asks for them, and nothing else."""
-    instance = os.urandom(8).hex()
+    real = Clockwork.real()
     return Writing(
         durability="power",
-        sealing=Sealing(signers=signers, now=Ground.now, instance=instance, every=0),
+        sealing=Sealing(signers=signers, now=real.now, instance=real.instance, every=0),
     )
 
 

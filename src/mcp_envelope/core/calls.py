@@ -1,4 +1,4 @@
-"""Calls that were admitted and not settled, of the lines of a ledger one after the other."""
+"""What the lines of a ledger tell, one after the other: calls without an end, runs, time."""
 
 from __future__ import annotations
 
@@ -22,9 +22,30 @@ class Calls:
         #: Runs that began while the one before had not ended.
         self.cut_off = 0
         self._is_running = False
+        #: Lines that are earlier than the one before: how many, and the first.
+        self.earlier = 0
+        self.first_earlier = 0
+        self._time = ""
 
-    def admit(self, entry: Entry) -> None:
-        """A call was admitted."""
+    def follow(self, entry: Entry) -> None:
+        """Take the next line."""
+        event = entry.event
+        if event == b"admitted":
+            self._admit(entry)
+        elif event == b"settled":
+            self._settle(entry)
+        elif event == b"started":
+            self._start()
+        elif event == b"stopped":
+            self._is_running = False
+        time = entry.value["time"]
+        if type(time) is str:
+            if time < self._time and len(time) == len(self._time):
+                self.first_earlier = self.first_earlier if self.earlier else entry.seq
+                self.earlier += 1
+            self._time = time
+
+    def _admit(self, entry: Entry) -> None:
         value, seq = entry.value, entry.seq
         name = value["request_id"]
         key = name if type(name) is str else seq
@@ -32,24 +53,19 @@ class Calls:
             self._lose(self._open[key])
         self._open[key] = (seq, name, value["tool"], value["time"], value["kind"])
 
-    def settle(self, entry: Entry) -> None:
-        """A call was settled."""
+    def _settle(self, entry: Entry) -> None:
         name = entry.value["request_id"]
         if self._open.pop(name if type(name) is str else entry.seq, None) is None:
             self.first_unadmitted = self.first_unadmitted if self.unadmitted else entry.seq
             self.unadmitted += 1
 
-    def start(self) -> None:
-        """A run began. What is open now nobody will settle."""
+    def _start(self) -> None:
+        # What is open now nobody will settle.
         self.cut_off += self._is_running
         self._is_running = True
         for said in self._open.values():
             self._lose(said)
         self._open.clear()
-
-    def stop(self) -> None:
-        """A run ended."""
-        self._is_running = False
 
     def dangling(self) -> tuple[tuple[Dangling, ...], int]:
         """The first of them, and how many there are."""

@@ -87,6 +87,8 @@ class Doubt:
             return _is_sealed(entry)
         if after is None:
             return None
+        if after.seq == entry.seq:  # It takes the place of this one, which was never finished.
+            return after.prev == entry.prev
         return after.seq == entry.seq + 1 and after.prev == entry.digest
 
     def _damage(

@@ -25,10 +25,16 @@ class Kept:
 
 
 class Outside:
-    """Compares a ledger with them. EnvelopeError if a note is no checkpoint."""
+    """Compares a ledger with them. EnvelopeError if a note is no checkpoint.
 
-    def __init__(self, notes: Sequence[Note], vouching: Vouching) -> None:
+    With ``is_shared`` some may be of other ledgers: then they are left out as soon as it is known
+    what this one is called, and nothing is compared before.
+    """
+
+    def __init__(self, notes: Sequence[Note], vouching: Vouching, *, is_shared: bool) -> None:
         self._vouching = vouching
+        self._is_shared = is_shared
+        self._early: dict[int, bytes] = {}
         kept = []
         for note in notes:
             found = Checkpoint.parse(note.text)
@@ -45,6 +51,11 @@ class Outside:
 
     def of_origin(self, origin: str) -> Damage | None:
         """What is wrong with a ledger that is called so."""
+        if self._is_shared:
+            self._is_shared = False
+            self._kept = [one for one in self._kept if one.checkpoint.origin == origin]
+            found = (self.of_root(*early) for early in self._early.items())
+            return next((one for one in found if one is not None), None)
         for one in self._kept:
             if one.checkpoint.origin != origin:
                 message = (
@@ -59,6 +70,9 @@ class Outside:
         """What is wrong with a ledger whose first ``size`` lines have this root."""
         if size not in self._roots:
             return None
+        if self._is_shared:
+            self._early[size] = root
+            return None
         for one in self._kept:
             if one.checkpoint.size == size and one.checkpoint.root != root:
                 message = (
@@ -71,7 +85,7 @@ class Outside:
 
     def of_line(self, seq: int, text: str | None) -> Damage | None:
         """What is wrong with line ``seq``; ``text`` is that of the checkpoint in it, if any."""
-        if seq not in self._lines:
+        if seq not in self._lines or self._is_shared:
             return None
         for one in self._kept:
             if one.has_line and one.checkpoint.size == seq and one.note.text != text:
@@ -82,7 +96,7 @@ class Outside:
 
     def of_end(self, count: int) -> Damage | None:
         """What is wrong with a ledger that has ``count`` lines and no more."""
-        for one in self._kept:
+        for one in () if self._is_shared else self._kept:
             size = one.checkpoint.size
             if size > count or (size == count and one.has_line):
                 message = (
@@ -95,11 +109,12 @@ class Outside:
 
     def before(self, first: int) -> list[int]:
         """The sizes of those that say nothing of the lines from number ``first`` on."""
-        return [one.checkpoint.size for one in self._kept if one.checkpoint.size < first]
+        kept = [] if self._is_shared else self._kept
+        return [one.checkpoint.size for one in kept if one.checkpoint.size < first]
 
     def untrusted(self) -> Damage | None:
         """What is wrong with one that nobody signed who is trusted, if there are such keys."""
-        for one in self._kept:
+        for one in () if self._is_shared else self._kept:
             found = self._of_note(one)
             if found is not None:
                 return found

@@ -73,29 +73,6 @@ def read_entry(piece: bytes) -> Entry | None:
     return Entry(text, found[1], int(found[2]), found[3], value)
 
 
-class Loose:
-    """Bytes that are no line: how many, and their digest."""
-
-    __slots__ = ("_sum", "size")
-
-    def __init__(self, size: int = 0, total: Any = None) -> None:
-        self.size = size
-        self._sum = sha256() if total is None else total
-
-    def add(self, data: bytes) -> None:
-        """More of them."""
-        self.size += len(data)
-        self._sum.update(data)
-
-    def copy(self) -> Loose:
-        """The same, to which more can be added separately."""
-        return Loose(self.size, self._sum.copy())
-
-    def is_what(self, claim: tuple[int, str]) -> bool:
-        """Whether they have this number and digest."""
-        return claim[0] == self.size and claim[1] == self._sum.hexdigest()
-
-
 def _loads_plainly(text: bytes) -> object:
     # orjson refuses what other readers take: halves of surrogate pairs, numbers beyond a double.
     try:

@@ -69,12 +69,14 @@ class TornTail:
     """Bytes of a line that never was finished.
 
     ``seq`` is the number of the line that says so, or, where they are the end of the ledger and
-    so ``is_mended`` is false, that of the line that they would have been.
+    so ``is_mended`` is false, that of the line that they would have been. Where ``is_there`` is
+    false that line speaks of bytes which are not before it, as in an export of lines alone.
     """
 
     seq: int
     size: int
     is_mended: bool = True
+    is_there: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

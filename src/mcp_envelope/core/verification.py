@@ -9,10 +9,11 @@ from .calls import Calls
 from .doubt import Doubt
 from .entry import GENESIS
 from .errors import EnvelopeError
+from .loose import Ends
 from .merkle import Frontier, leaf_hash
 from .notes import Note, VerifierKey
 from .outside import Outside
-from .pieces import Entry, Loose, read_entry
+from .pieces import Entry, read_entry
 from .seal import Removed, origin_of, read_sealed
 from .verdict import MOST_LISTED, Damage, Signatures, TornTail, Verdict
 from .vouching import Judged, Vouching
@@ -37,7 +38,8 @@ class Verifier:
     ``trusted`` are the keys that have to vouch for it; with none signatures are checked by the
     keys that the lines themselves name, for which nobody vouches. ``known`` are checkpoints that
     were kept outside, ``removed`` what the newest checkpoint line says of lines that were taken
-    out, ``sizes`` those for which the verdict is to tell the roots.
+    out, ``sizes`` those for which the verdict is to tell the roots. A checkpoint of another
+    ledger is a ``fork`` of this one, unless it ``is_one_of_several``.
 
     EnvelopeError if one of ``known`` is no checkpoint.
     """
@@ -48,24 +50,23 @@ class Verifier:
         known: Sequence[Note] = (),
         removed: Removed | None = None,
         sizes: Iterable[int] = (),
+        *,
+        is_one_of_several: bool = False,
     ) -> None:
         self.damage: Damage | None = None
         self.vouching: Final = Vouching(trusted)
-        self.outside: Final = Outside(known, self.vouching)
+        self.outside: Final = Outside(known, self.vouching, is_shared=is_one_of_several)
         self.calls: Final = Calls()
         self.removed: Final = removed
         self.first: Final = removed.count if removed else 0
         self.origin: str | None = None
         self.torn: list[TornTail] = []
         self.torn_count = 0
-        #: Lines that are earlier than the one before: how many, and the first.
-        self.earlier = 0
-        self.first_earlier = 0
+        self.absent_count = 0
         self._tree = Frontier(self.first, removed.nodes if removed else ())
         self._roots: dict[int, bytes] = {}
         self._sizes = frozenset(sizes)
         self._watched = self._sizes | self.outside.sizes
-        self._time = ""
         self._position = 0
         # What has to come: this number, and this digest of the line before.
         self._next = self.first
@@ -73,12 +74,8 @@ class Verifier:
         # The last line, which may turn out never to have been finished, and what belongs to it.
         self._pending: Entry | None = None
         self._judged: Judged | None = None
-        self._before: Loose | None = None
-        # What lies behind it and is no line; the same together with it and what lay before it.
-        self._loose: Loose | None = None
-        self._whole = Loose()
-        self._is_open = False
-        self._unfinished = 0
+        self._tail: TornTail | None = None
+        self._ends = Ends()
         self._doubt: Doubt | None = None
         self._removed_said: int | None = None
         self.damage = self._at_size()
@@ -97,9 +94,9 @@ class Verifier:
         if self.damage is not None:
             return False
         self._position += 1
-        entry = None if self._is_open else read_entry(piece)
+        entry = None if self._ends.is_open else read_entry(piece)
         if entry is None:
-            self._loosen(piece)
+            self._ends.add(piece)
         elif self._doubt is not None:
             self.damage = self._doubt.hear(entry)
         else:
@@ -141,69 +138,52 @@ class Verifier:
         return self.finish()
 
     def _take(self, entry: Entry) -> Damage | None:
-        claim = entry.claim if entry.value["warnings"] else None
-        before = None
-        if claim is not None or self._loose is not None:
-            before = self._explained(claim)
-            if before is None:
-                damage = self._unexplained(entry, claim)
-                if damage is not None:
-                    return damage
+        is_plain = not entry.value["warnings"] and not self._ends.size
+        tail = None if is_plain else self._tail_before(entry)
+        if isinstance(tail, Damage):
+            return tail
         if entry.seq != self._next or entry.prev != self._prev:
-            doubt = Doubt(entry, self._next, self._prev, self.first, self._position)
-            self._doubt, self._loose = doubt, None
-            return doubt.at_once()
+            self._doubt = Doubt(entry, self._next, self._prev, self.first, self._position)
+            return self._doubt.at_once()
         damage = self._commit()
         if damage is not None:
             return damage
         judged = self._check(entry) if entry.event == b"checkpoint" else None
         if isinstance(judged, Damage):
             return judged
-        if entry.seq in self._watched:
-            text = judged.sealed.note.text if judged else None
-            damage = self._of_stranger(self.outside.of_line(entry.seq, text))
-            if damage is not None:
-                return damage
-        self._pending, self._judged = entry, judged
-        self._before, self._loose = before, None
+        self._pending, self._judged, self._tail = entry, judged, tail
+        self._ends.go_on(entry.text)
         self._next += 1
         self._prev = entry.digest
         return None
 
-    def _explained(self, claim: tuple[int, str] | None) -> Loose | None:
-        """The bytes before a line that are none, if it says so of just them.
-
-        If it says so of the last line as well that was never finished, and is dropped.
-        """
+    def _tail_before(self, entry: Entry) -> TornTail | Damage | None:
+        """What a line says of bytes before it that are no line, if that is true."""
+        claim, ends, pending = entry.claim, self._ends, self._pending
         if claim is None:
-            return None
-        if self._loose is not None and self._loose.is_what(claim):
-            return self._loose
-        pending = self._pending
-        if pending is None:
-            return None
-        whole = self._whole if self._loose is not None else self._with_pending()
-        if not whole.is_what(claim):
-            return None
-        self._pending, self._judged = None, None
-        self._next, self._prev = pending.seq, pending.prev
-        return whole
-
-    def _unexplained(self, entry: Entry, claim: tuple[int, str] | None) -> Damage | None:
-        seq, pending = self._next, self._pending
+            return self._unreadable(entry.seq) if ends.size else None
+        which = ends.explained(claim)
+        if which == "whole" and pending is not None:
+            self._pending, self._judged, self._tail = None, None, None
+            self._next, self._prev = pending.seq, pending.prev
+        if which is not None:
+            return TornTail(entry.seq, claim[0])
         takes_place = pending is not None and (entry.seq, entry.prev) == (pending.seq, pending.prev)
-        if claim is not None and (entry.seq == seq or takes_place):
+        if entry.seq == self._next and not ends.size:
+            return TornTail(entry.seq, claim[0], is_there=False)
+        if entry.seq == self._next or takes_place:
             message = (
                 f"line {entry.seq} was altered, or what lies before it: it says that {claim[0]}"
                 " bytes before it are no line, and they are not those"
             )
             return Damage("altered", entry.seq, message, "", self._position, entry.seq)
-        return self._unreadable(entry.seq) if self._loose is not None else None
+        return self._unreadable(entry.seq) if ends.size else None
 
     def _unreadable(self, found: int | None) -> Damage:
         seq = self._next
-        size = self._loose.size if self._loose else 0
-        message = f"where line {seq} belongs lie {size} bytes that are no line of a ledger"
+        message = (
+            f"where line {seq} belongs lie {self._ends.size} bytes that are no line of a ledger"
+        )
         hint = "the line was destroyed, or something else was written there"
         if seq == self.first and found is None:
             hint = "this may be no ledger at all, or one of a newer version"
@@ -243,30 +223,21 @@ class Verifier:
         if entry is None:
             return None
         seq = entry.seq
+        if seq in self._watched:
+            text = self._judged.sealed.note.text if self._judged else None
+            damage = self._of_stranger(self.outside.of_line(seq, text))
+            if damage is not None:
+                return damage
         self._tree.add(leaf_hash(entry.text))
-        event, calls = entry.event, self.calls
-        if event == b"admitted":
-            calls.admit(entry)
-        elif event == b"settled":
-            calls.settle(entry)
-        elif event == b"started":
-            calls.start()
-        elif event == b"stopped":
-            calls.stop()
-        time = entry.value["time"]
-        if type(time) is str:
-            if time < self._time and len(time) == len(self._time):
-                self.first_earlier = self.first_earlier if self.earlier else seq
-                self.earlier += 1
-            self._time = time
-        damage = self._commit_rest(entry) if self._judged or self._before or seq == 0 else None
+        self.calls.follow(entry)
+        damage = self._commit_rest(entry) if self._judged or self._tail or seq == 0 else None
         if damage is None and seq + 1 in self._watched:
             damage = self._at_size()
         return damage
 
     def _commit_rest(self, entry: Entry) -> Damage | None:
-        if self._before is not None:
-            self._list_torn(TornTail(entry.seq, self._before.size))
+        if self._tail is not None:
+            self._list_torn(self._tail)
         origin = self.origin
         if entry.seq == 0:
             self.origin = origin_of(self._prev.decode())
@@ -289,13 +260,13 @@ class Verifier:
     def _end(self) -> Damage | None:
         if self._doubt is not None:
             return self._doubt.end()
-        loose = self._loose
-        if loose is not None and not (self._is_open and loose.size == self._unfinished):
+        size = self._ends.size
+        if size and not self._ends.is_unfinished:
             return self._unreadable(None)
         damage = self._commit() or self._strange() or self.outside.of_end(self._next)
         damage = damage or self.outside.untrusted()
-        if damage is None and loose is not None:
-            self._list_torn(TornTail(self._next, loose.size, is_mended=False))
+        if damage is None and size:
+            self._list_torn(TornTail(self._next, size, is_mended=False))
         return damage or self._unsaid()
 
     def _unsaid(self) -> Damage | None:
@@ -314,6 +285,7 @@ class Verifier:
 
     def _list_torn(self, tail: TornTail) -> None:
         self.torn_count += 1
+        self.absent_count += not tail.is_there
         if len(self.torn) < MOST_LISTED:
             self.torn.append(tail)
 
@@ -340,28 +312,14 @@ class Verifier:
         message = f"no checkpoint is signed by a key that you trust; line {seq} is the first one"
         return Damage("unsigned", seq, message, "compare the keys: it may be the wrong one")
 
-    def _loosen(self, piece: bytes) -> None:
-        if self._loose is None:
-            self._loose, self._whole = Loose(), self._with_pending()
-        self._loose.add(piece)
-        self._whole.add(piece)
-        self._unfinished = (self._unfinished if self._is_open else 0) + len(piece)
-        self._is_open = not piece.endswith(b"\n")
-
-    def _with_pending(self) -> Loose:
-        whole = self._before.copy() if self._before is not None else Loose()
-        if self._pending is not None:
-            whole.add(self._pending.text + b"\n")
-        return whole
-
     def _remarks(self, dangling: int) -> tuple[str, ...]:
         unadmitted = 0 if self.removed else self.calls.unadmitted
-        mended = self.torn_count - (self._loose is not None)
+        size = self._ends.size
         found = (
             of_dangling(dangling),
             of_unadmitted(unadmitted, self.calls.first_unadmitted),
-            of_torn(mended),
-            of_unfinished(self._loose.size, self._next) if self._loose else None,
+            of_torn(self.torn_count - bool(size), self.absent_count),
+            of_unfinished(size, self._next) if size else None,
         )
         return tuple(one for one in found if one)
 
@@ -374,7 +332,7 @@ class Verifier:
             of_unchecked(vouching.is_asked, vouching.checkpoints),
             *(of_rotation(*one) for one in vouching.rotations),
             of_cut_off(self.calls.cut_off),
-            of_earlier(self.earlier, self.first_earlier),
+            of_earlier(self.calls.earlier, self.calls.first_earlier),
             *(of_useless(one, self.first) for one in self.outside.before(self.first)),
         )
         return tuple(one for one in found if one)

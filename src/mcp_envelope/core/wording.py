@@ -23,12 +23,13 @@ def of_unadmitted(count: int, first: int) -> str | None:
     return f"{lines} that no line admitted{where}"
 
 
-def of_torn(count: int) -> str | None:
+def of_torn(count: int, absent: int) -> str | None:
     """Lines that were never finished."""
     if not count:
         return None
     tails = "1 torn tail was" if count == 1 else f"{count} torn tails were"
-    return f"{tails} left by writes that broke off, and mended by the lines behind"
+    gone = f"; the bytes of {absent} are not here, as in an export" if absent else ""
+    return f"{tails} left by writes that broke off, and mended by the lines behind{gone}"
 
 
 def of_unfinished(size: int, seq: int) -> str:

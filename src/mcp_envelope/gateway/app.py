@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, Protocol
 
@@ -22,8 +20,10 @@ from mcp_envelope.transports.stdio import StdioDoor
 from mcp_envelope.transports.stdio_pipes import StdioPipes, claim, fill_gaps
 
 from .announcement import announce, warn_of_missing_programs
+from .clockwork import Clockwork
 from .ground import Ground, log
 from .listener import Listener
+from .logs import log_to_stderr
 from .opening import check_names, several, single
 from .parts import limits_of, upstream_of
 from .recording import Recording, opened
@@ -73,11 +73,13 @@ class Gateway:
     async def open(cls, settings: Settings) -> AsyncIterator[Gateway]:
         """A gateway without doors. ConfigError or EnvelopeError where it cannot be had."""
         limits = limits_of(settings)
-        instance = os.urandom(8).hex()
-        async with opened(settings, now=Ground.now, instance=instance) as record:
-            ground = Ground(ledger=record.ledger, instance=instance, limits=limits)
+        clockwork = Clockwork.deterministic() if settings.deterministic else Clockwork.real()
+        async with opened(settings, clockwork) as record:
+            ground = Ground(ledger=record.ledger, clockwork=clockwork, limits=limits)
+            largest = settings.record.max_body_bytes
             routes = {
-                each.name: Route(upstream_of(each, limits), each) for each in settings.upstreams
+                each.name: Route(upstream_of(each, limits), each, largest=largest)
+                for each in settings.upstreams
             }
             if len(routes) > 1 and not settings.namespace:
                 await check_names(routes, ground)
@@ -128,7 +130,7 @@ def run(settings: Settings, *, reread: Callable[[], Settings]) -> int:
 
 
 async def _serve(settings: Settings, reread: Callable[[], Settings]) -> int:
-    _log_to_stderr(settings)
+    log_to_stderr(settings.log_level)
     descriptors = claim() if settings.http is None else (-1, -1)
     stopping = asyncio.Event()
     # From here to the very end: a signal that comes while we stop must not cut that short, or
@@ -212,14 +214,6 @@ def _on_signals(stop: Callable[[], object]) -> Any:
     finally:
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(name)
-
-
-def _log_to_stderr(settings: Settings) -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=settings.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
 
 
 __all__ = ["ConfigError", "Gateway", "run"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -13,16 +13,18 @@ from typing import Final
 from mcp_envelope.core.errors import ConfigError, EnvelopeError
 from mcp_envelope.core.ports import Ledger, Sealing, Writing
 from mcp_envelope.stores import open_ledger, read_ledger
+from mcp_envelope.stores.following import Follower
 
 from .archiving import Archive, Plan, older_than, planned, remove
+from .clockwork import Clockwork
 from .ground import log
-from .keys import signers
+from .keys import retire, signers
 from .parts import ledger_name_of
 from .publishing import Publisher
 from .settings import RecordSettings, Settings
 
-#: A ledger that is gone with its process needs no signature.
-_UNSIGNED: Final = "memory:"
+#: A ledger that is gone with its process needs no signature and no index.
+_MEMORY: Final = "memory:"
 #: Seconds from the start to the first look for lines that are too old, and between two.
 _FIRST_LOOK: Final = 30.0
 _EVERY_LOOK: Final = 3_600.0
@@ -85,34 +87,52 @@ def _plan(url: str, days: int) -> Plan:
         source.close()
 
 
+def _retire(key: Path | None) -> None:
+    """Delete private keys that were replaced long ago, now that they have signed along."""
+    try:
+        for path in retire(key):
+            log.info("deleted the private key %s, which was replaced long ago", path)
+    except OSError as error:
+        log.warning("a key that was replaced could not be deleted: %s", error)
+
+
 @contextlib.asynccontextmanager
-async def opened(
-    settings: Settings, *, now: Callable[[], str], instance: str
-) -> AsyncIterator[Recording]:
+async def opened(settings: Settings, clockwork: Clockwork) -> AsyncIterator[Recording]:
     """Open the record. ConfigError or LedgerError where it cannot be had.
+
+    Where ``clockwork`` is deterministic nothing is sealed or removed because time goes by.
 
     At the end it is sealed, that is published, and it is closed.
     """
     record = settings.record
     file = Path(record.publish_file) if record.publish_file is not None else None
     publisher = Publisher(file, record.publish_command)
+    key = Path(record.key) if record.key is not None else None
     sealing, signed = None, ""
-    if record.checkpoints and settings.ledger != _UNSIGNED:
-        keys, is_new = signers(Path(record.key) if record.key is not None else None)
+    if record.checkpoints and settings.ledger != _MEMORY:
+        keys, is_new = signers(key)
         signed = f"{keys[0].key.name}{', a new key: mcp-envelope keys show' if is_new else ''}"
         sealing = Sealing(
             signers=keys,
-            now=now,
-            instance=instance,
+            now=clockwork.now,
+            instance=clockwork.instance,
             every=record.checkpoint_lines,
             publish=publisher.put,
         )
     writing = Writing(durability=settings.durability, sealing=sealing)
     ledger = open_ledger(settings.ledger, name=ledger_name_of(settings), writing=writing)
+    if clockwork.is_deterministic:
+        record = replace(record, checkpoint_time=0.0, keep_days=0)
     made = Recording(ledger, signed, publisher, record)
+    follower = Follower(lambda: read_ledger(ledger.url))
+    if record.index and ledger.url != _MEMORY:
+        follower.start()
     try:
         yield made
     finally:
+        await asyncio.to_thread(follower.stop)
         await made.seal()
         await publisher.close()
         await ledger.close()
+        if sealing is not None and len(sealing.signers) > 1:
+            _retire(key)

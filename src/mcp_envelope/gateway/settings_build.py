@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from mcp_envelope.core.credentials import folded
+
 from .settings import HttpSettings, RecordSettings, Rules, Settings, UpstreamSettings
 from .settings_mistakes import KeyPath, dotted
 from .settings_names import prefix_of
@@ -28,11 +30,15 @@ from .settings_values import (
 T = TypeVar("T")
 
 _LONGEST_SECRET: Final = 65_536
-_TOP: Final = ("durability", "namespace", "log_level", "max_request_bytes", "max_result_bytes")
-_RECORD: Final = ("checkpoints", "checkpoint_lines", "keep_days")
+_TOP: Final = (
+    *("durability", "deterministic", "namespace", "log_level"),
+    *("max_request_bytes", "max_result_bytes"),
+)
+_RECORD: Final = ("checkpoints", "checkpoint_lines", "index", "keep_days", "max_body_bytes")
 _TIMES: Final = ("idle", "grace", "connect_timeout")
 _COMMAND_ONLY: Final = ("env", "cwd", "processes", "idle", "grace")
 _URL_ONLY: Final = ("headers",)
+_LISTS: Final = ("redact_keys", "redact_pointers")
 _RULES: Final = tuple(field.name for field in fields(Rules))
 #: Headers that belong to the connection or the protocol.
 _RESERVED: Final = frozenset(
@@ -55,7 +61,7 @@ class Builder:
     def build(self, path: str | None) -> Settings:
         """The settings; SettingsError with all mistakes."""
         tree, value = self._tree, self._tree.value
-        given = {name: value[name] for name in _TOP if name in value}
+        given: dict[str, Any] = {name: value[name] for name in _TOP if name in value}
         rules = self._rules(("rules",), {})
         upstreams = [
             self._upstream(name, rules)
@@ -110,7 +116,21 @@ class Builder:
         if self._tree.get((*path, "timeout")) is not None:
             seconds = self._try((*path, "timeout"), lambda value, _: seconds_of(value))
             found["timeout"] = seconds if seconds is not None else 0.0
+        own = self._tree.get(path) or {}
+        if own.get("digests") is False and own.get("bodies", "none") != "none":
+            message = "has no effect without digests"
+            self._tree.complain((*path, "bodies"), message, "leave one of them out")
+        for name in _LISTS:
+            found[name] = self._listed((*path, name), tuple(found.get(name, ())))
         return {name: found[name] for name in _RULES if name in found}
+
+    def _listed(self, path: KeyPath, items: tuple[str, ...]) -> tuple[str, ...]:
+        """Keys and pointers of what is redacted; what could never redact anything is a mistake."""
+        for index, item in enumerate(self._tree.get(path) or ()):
+            if path[-1] == "redact_keys" and not folded(item):
+                hint = "name a member, such as ssn"
+                self._tree.complain((*path, index), "has no letters or digits", hint)
+        return items
 
     def _upstream(self, name: str, inherited: Mapping[str, Any]) -> UpstreamSettings:
         at: KeyPath = ("upstreams", name)

@@ -11,6 +11,7 @@ from .settings_mistakes import dotted
 _TOP: Final = (
     "ledger",
     "durability",
+    "deterministic",
     "namespace",
     "log_level",
     "max_request_bytes",

@@ -118,7 +118,7 @@ class Chain:
         self._queue: list[Wait] = []
         self._jobs: deque[tuple[Callable[[], None], asyncio.Future[None]]] = deque()
         self._is_scheduled = self._is_writing = self._is_failing = self._is_closed = False
-        self._is_turn_of_jobs = False
+        self._is_turn_of_jobs = self._is_ended = False
         self._thread: ThreadPoolExecutor | None = None
         if writing.durability == "power":
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
@@ -144,8 +144,9 @@ class Chain:
         was_closed, self._is_closed = self._is_closed, True
         if was_closed:
             return
-        while self._queue or self._is_writing:
+        while self._queue or self._jobs or self._is_writing:
             await self._alone(lambda: None)
+        self._is_ended = True
         if self._thread is not None:
             self._thread.shutdown(wait=False)
         await asyncio.to_thread(self._sink.close)
@@ -167,6 +168,8 @@ class Chain:
 
     async def _alone(self, job: Callable[[], T]) -> T:
         """Do something with the sink while nothing is written. EnvelopeError as of appends."""
+        if self._is_ended:
+            raise _unavailable("the record is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         results: list[T] = []

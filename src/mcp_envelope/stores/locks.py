@@ -74,6 +74,23 @@ def unlock(fd: int, note: Path) -> None:
     os.close(fd)
 
 
+def holder_of(path: Path, ledger: Path) -> LedgerError | None:
+    """What whoever wants to write ``ledger`` now would be told, None if it is free.
+
+    ``path`` is the file that its writers lock. Nothing is made or changed.
+    """
+    if sys.platform == "win32" or not path.is_file():
+        return None
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        _lock(fd, ledger, fcntl.LOCK_SH)
+    except LedgerError as error:
+        return error
+    finally:
+        os.close(fd)
+    return None
+
+
 def _open(path: Path) -> int:
     try:
         make_private(path.parent)
@@ -89,9 +106,9 @@ def _open(path: Path) -> int:
     return fd
 
 
-def _lock(fd: int, ledger: Path) -> None:
+def _lock(fd: int, ledger: Path, how: int | None = None) -> None:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, (fcntl.LOCK_EX if how is None else how) | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = _read_note(note_of(ledger))
         whom = f"process {holder}" if holder is not None else "another process"

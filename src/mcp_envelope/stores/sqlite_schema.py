@@ -116,15 +116,22 @@ def check(connection: sqlite3.Connection, named: Path, known: int = len(MIGRATIO
 def _make(path: Path, migrations: Sequence[str]) -> None:
     """Make an empty ledger: all of it appears at once, or nothing."""
     new = path.with_name(path.name + ".new")
-    for left in (new, path.with_name(new.name + "-journal")):
-        left.unlink(missing_ok=True)
-    os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    with contextlib.closing(connect(new, "rw")) as connection:
-        connection.execute("PRAGMA synchronous = FULL")
-        _migrate(connection, 0, migrations)
-        connection.execute("PRAGMA journal_mode = WAL")
-    for ending in ("-wal", "-shm"):
-        path.with_name(new.name + ending).unlink(missing_ok=True)
+    # What is left of a database that is gone must not be taken for the log of this one.
+    for name in (new.name, path.name):
+        for ending in ("-wal", "-shm", "-journal"):
+            path.with_name(name + ending).unlink(missing_ok=True)
+    new.unlink(missing_ok=True)
+    fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with contextlib.closing(connect(new, "rw")) as connection:
+            # It is forced to the disk as a whole, and what breaks off here is thrown away.
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            _migrate(connection, 0, migrations)
+            connection.execute("PRAGMA journal_mode = WAL")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
     new.rename(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:

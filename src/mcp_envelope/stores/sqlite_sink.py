@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import sys
@@ -20,7 +21,10 @@ from .sqlite_schema import code_of, connect, open_database
 from .sqlite_tree import tree_of
 from .sqlite_wal import LogKeeper
 
+_log: Final = logging.getLogger("mcp_envelope.ledger")
 _PAGE: Final = 4_096
+# How long readers are waited for where the log is to be emptied: nobody writes meanwhile.
+_PATIENCE: Final = 0.05
 _LINE: Final = "INSERT INTO lines VALUES (?, ?)"
 _NODE: Final = "INSERT INTO nodes VALUES (?, ?, ?)"
 _BODY: Final = "INSERT INTO bodies VALUES (?, ?) ON CONFLICT DO NOTHING"
@@ -28,6 +32,8 @@ _USE: Final = "INSERT INTO uses VALUES (?, ?) ON CONFLICT DO UPDATE SET seq = ex
 _MARK: Final = "INSERT INTO facts VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 
 _MEDDLED: Final = "see that nothing else writes to the ledger, then restart the gateway"
+_NEW: Final = "put it back, or restart the gateway: a new ledger begins"
+_RESTART: Final = "restart the gateway: it goes on with what is there"
 _REASONS: Final = {
     sqlite3.SQLITE_FULL: ("the disk is full", "make room on the disk of the ledger"),
     sqlite3.SQLITE_IOERR: ("the disk fails or is full", "look at the disk of the ledger"),
@@ -62,12 +68,12 @@ class SqliteSink:
         self._path = str(path)
         self._log = f"{path}-wal"
         self._connection = open_database(path, named)
-        self._keeper = LogKeeper(lambda: connect(path, "rw", timeout=0.2))
+        self._keeper = LogKeeper(lambda: connect(path, "rw", timeout=_PATIENCE))
         self._cursor = self._connection.cursor()
         try:
             self._prepare(durability)
             self.head: Final = self._read_head()
-            self._files = self._look()
+            self._files = self._look_at(self._path), self._look_at(self._log)
         except (sqlite3.Error, LedgerError, OSError) as error:
             self._connection.close()
             said = (
@@ -90,15 +96,17 @@ class SqliteSink:
             self._check_files()
             run = self._cursor.execute
             run("BEGIN IMMEDIATE")
+            is_whole = False
             try:
                 self._check_last(batch.seq - 1)
                 self._cursor.executemany(_LINE, enumerate(batch.lines, batch.seq))
                 if batch.nodes or batch.bodies or batch.marks:
                     self._write_more(batch)
+                is_whole = True
                 run("COMMIT")
             except BaseException:
                 self._undo()
-                if not self._is_there(batch):
+                if not (is_whole and self._is_there(batch)):
                     raise
         size = sum(map(len, batch.lines)) + sum(len(one) for _, _, one in batch.bodies)
         self._keeper.wrote(2 + size // _PAGE)
@@ -122,14 +130,15 @@ class SqliteSink:
 
     def empty_log(self) -> None:
         """Let nothing of what was deleted stay behind. It waits for the disk."""
-        self._keeper.empty()
+        if not self._keeper.empty():
+            _log.warning("%s-wal holds removed lines until no reader is in its way", self._named)
 
     def close(self) -> None:
         """Put all into the database file, and let go of it."""
         self._keeper.close()
         is_ours = False
         with suppress(OSError):
-            is_ours = self._look() == self._files
+            is_ours = self._look_at(self._path) == self._files[0]
         if is_ours:
             self._connection.close()
         else:
@@ -165,14 +174,24 @@ class SqliteSink:
             since=last - int(marks.get("sealed", -1)),
         )
 
-    def _look(self) -> tuple[int, int, int, int]:
-        main, log = os.stat(self._path), os.stat(self._log)  # noqa: PTH116 - at every write
-        return main.st_ino, main.st_dev, log.st_ino, log.st_dev
+    @staticmethod
+    def _look_at(path: str) -> tuple[int, int]:
+        found = os.stat(path)  # noqa: PTH116 - at every write
+        return found.st_ino, found.st_dev
 
     def _check_files(self) -> None:
         """See that the files are still those that were written so far: else lines would be lost."""
-        if self._look() != self._files:
+        main, log = self._files
+        if self._look_at(self._path) != main:
             raise _MeddledError("its file was replaced", _NEW)
+        try:
+            is_there = self._look_at(self._log) == log
+        except FileNotFoundError:
+            is_there = False
+        if not is_there:
+            # We have it open, and so can still save what it holds.
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            raise _MeddledError("its log was deleted or replaced", _RESTART)
 
     def _check_last(self, last: int) -> None:
         (found,) = self._cursor.execute("SELECT max(seq) FROM lines").fetchone()
@@ -220,9 +239,6 @@ class SqliteSink:
             row = cursor.execute("SELECT line FROM lines WHERE seq = ?", (last,)).fetchone()
             return row is not None and row[0] == batch.lines[-1]
         return False
-
-
-_NEW: Final = "put it back, or restart the gateway: a new ledger begins"
 
 
 def _unwritten(error: Exception) -> Unwritten:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from .sqlite_schema import check, code_of, connect
 from .sqlite_tree import subtree_of
 
 _PATIENCE: Final = 5.0
+_PIECE: Final = re.compile(rb"[^\n]*\n")
 #: Lines that are read at once: no reader holds up the writer's log for longer.
 CHUNK: Final = 512
 _ROWS: Final = "SELECT seq, CAST(line AS BLOB) FROM lines WHERE seq >= ? ORDER BY seq LIMIT ?"
@@ -46,7 +48,11 @@ class SqliteSource:
     def physical(self) -> Iterator[bytes]:
         """Each line with a newline."""
         for one in self.after(0):
-            yield one.line + b"\n"
+            piece = one.line + b"\n"
+            if piece.index(b"\n") == len(piece) - 1:
+                yield piece
+            else:
+                yield from _PIECE.findall(piece)
 
     def after(self, place: int) -> Iterator[Placed]:
         """The lines from a number on."""
@@ -150,7 +156,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     problem = ""
     # Without the right to make files beside it SQLite reads it only if nobody else may write it.
     for mode in ("ro", "ro&immutable=1"):
-        if mode != "ro" and path.with_name(path.name + "-wal").exists():
+        if mode != "ro" and Path(f"{path.resolve()}-wal").exists():
             break
         connection = connect(path, mode, timeout=_PATIENCE)
         try:

@@ -52,9 +52,12 @@ class _StaleError(Exception):
 
 
 def path_beside(source: Source) -> Path | None:
-    """Where the index of a ledger lies: beside it, if it is a file."""
+    """Where the index of a ledger lies: beside the file itself, whatever links lead to it."""
     scheme, _, place = source.url.partition(":")
-    return Path(f"{place}.index") if scheme in _FILES and place else None
+    if scheme not in _FILES or not place:
+        return None
+    real = Path(place).resolve()
+    return real.with_name(f"{real.name}.index")
 
 
 class Index:

@@ -166,9 +166,9 @@ class Reading:
         for line, _ in lines_of(file):
             for text in line.warnings if line and line.event == "checkpoint" else ():
                 found = REMOVED.fullmatch(text)
-                if found and int(found[1]) + 1 == first:
-                    self.first, self.size, self.digest = first, first, found[2]
-                    self.nodes = [b64decode(one) for one in found[3].split()]
+                if found and int(found[1]) < first:
+                    self.first = self.size = int(found[1]) + 1
+                    self.digest, self.nodes = found[2], list(map(b64decode, found[3].split()))
         file.seek(place)
 
     def mend(self, line: Line | None, loose: bytearray) -> None:

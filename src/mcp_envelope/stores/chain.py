@@ -74,17 +74,19 @@ class Sink(Protocol):
 class Wait:
     """A line, or a checkpoint where ``facts`` is None, that is to be written and waited for."""
 
-    __slots__ = ("bodies", "error", "facts", "future", "is_settled", "marks", "remarks")
+    __slots__ = ("bodies", "error", "facts", "future", "is_settled")
 
-    def __init__(self, facts: Facts | None, bodies: Sequence[bytes] = ()) -> None:
+    def __init__(
+        self,
+        facts: Facts | None,
+        bodies: Sequence[bytes],
+        future: asyncio.Future[Receipt | None],
+    ) -> None:
         self.facts = facts
         self.bodies = bodies
-        self.remarks: Sequence[str] = ()
-        self.marks: dict[str, str] = {}
+        self.future = future
         self.is_settled = False
         self.error: Exception | None = None
-
-    future: asyncio.Future[Receipt | None]
 
     def settle(self, receipt: Receipt | None) -> None:
         """It is written (or, None, did not have to be)."""
@@ -110,6 +112,22 @@ class Wait:
         raise self.error or cancelled
 
 
+class Seal(Wait):
+    """A checkpoint that has something to say, and so is written in any case."""
+
+    __slots__ = ("marks", "remarks")
+
+    def __init__(
+        self,
+        remarks: Sequence[str],
+        marks: dict[str, str],
+        future: asyncio.Future[Receipt | None],
+    ) -> None:
+        super().__init__(None, (), future)
+        self.remarks = remarks
+        self.marks = marks
+
+
 class Chain:
     """A ledger over a sink, going on at ``head``."""
 
@@ -127,13 +145,18 @@ class Chain:
 
     async def append(self, facts: Facts, bodies: Sequence[bytes] = ()) -> Receipt:
         """Write a line; returns once it is as durable as was asked for."""
-        receipt = await self._enter(Wait(facts, bodies))
+        waiting = Wait(facts, bodies, asyncio.get_running_loop().create_future())
+        self._queue_up(waiting)
+        try:
+            receipt = await waiting.future
+        except asyncio.CancelledError as cancelled:
+            receipt = await waiting.outlast(cancelled)
         assert receipt is not None  # noqa: S101 - only checkpoints may not be needed
         return receipt
 
     async def seal(self) -> Receipt | None:
         """Write a checkpoint line, where there is something to be sealed, and somebody to sign."""
-        return await self._enter(Wait(None))
+        return await self._seal(Wait(None, (), asyncio.get_running_loop().create_future()))
 
     async def remove(self, count: int, archive: Callable[[bytes], object] | None = None) -> int:
         """Not here."""
@@ -153,20 +176,20 @@ class Chain:
             self._thread.shutdown(wait=False)
         await asyncio.to_thread(self._sink.close)
 
-    async def _enter(self, waiting: Wait) -> Receipt | None:
-        """Queue what is to be written, and wait until it is."""
-        if self._is_closed:
-            raise _unavailable("the record is closed")
-        loop = asyncio.get_running_loop()
-        waiting.future = loop.create_future()
-        self._queue.append(waiting)
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            loop.call_soon(self._flush)
+    async def _seal(self, waiting: Wait) -> Receipt | None:
+        self._queue_up(waiting)
         try:
             return await waiting.future
         except asyncio.CancelledError as cancelled:
             return await waiting.outlast(cancelled)
+
+    def _queue_up(self, waiting: Wait) -> None:
+        if self._is_closed:
+            raise _unavailable("the record is closed")
+        self._queue.append(waiting)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            waiting.future.get_loop().call_soon(self._flush)
 
     async def _alone(self, job: Callable[[], T]) -> T:
         """Do something with the sink while nothing is written. EnvelopeError as of appends."""
@@ -215,8 +238,10 @@ class Chain:
                         draft.add(facts, waiting.bodies, waiting)
                     except TypeError as error:
                         waiting.fail(error)
-                elif waiting.remarks or draft.wants_seal():
+                elif isinstance(waiting, Seal):
                     draft.seal(waiting, waiting.remarks, waiting.marks)
+                elif draft.wants_seal():
+                    draft.seal(waiting)
                 else:
                     waiting.settle(None)
         except BaseException:

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,13 @@ def demand(name: str) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Load the hypothesis profile that HYPOTHESIS_PROFILE names, else what suits the place."""
+    """Load the hypothesis profile that HYPOTHESIS_PROFILE names, else what suits the place.
+
+    Gateways keep keys and ledgers in the user's folder for state: tests have one of their own.
+    """
+    place = tempfile.TemporaryDirectory(prefix="state-of-tests-")
+    config.add_cleanup(place.cleanup)
+    os.environ["XDG_STATE_HOME"] = place.name
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if _in_ci() else "home"))
 
 

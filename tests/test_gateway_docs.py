@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_envelope.cli import VERBS
+from mcp_envelope.cli import VERBS, main
 from mcp_envelope.core import codes
 from mcp_envelope.gateway.settings import Rules
 from mcp_envelope.gateway.settings_file import Given, load
@@ -79,19 +79,22 @@ def test_recipes_read_a_record(ledger: Path, recipe: str) -> None:
         assert b"INVALID_TOOL_INPUT" in done.stdout
 
 
-def test_the_chain_can_be_checked_as_shown(ledger: Path, tmp_path: Path) -> None:
-    """The program of the page accepts a whole chain, and says where another one breaks."""
-    (program,) = blocks(RUNNING, "python")
-
-    def check(path: Path) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-c", program, str(path)]
-        return subprocess.run(words, capture_output=True, text=True, check=False)
-
-    assert "5 lines, one chain" in check(ledger).stdout
-    lines = ledger.read_bytes().splitlines(keepends=True)
-    broken = tmp_path / "broken.jsonl"
-    broken.write_bytes(b"".join(lines[:2] + lines[3:]))
-    assert "broken at seq 2" in check(broken).stderr
+@pytest.mark.parametrize(
+    "command",
+    re.findall(r"^\$ mcp-envelope (ledger (?:query|show|tail) .+)$", RUNNING, re.MULTILINE),
+)
+def test_verbs_read_a_record(
+    ledger: Path, command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each search that is shown runs on a real record."""
+    monkeypatch.chdir(ledger.parent)
+    lines = map(json.loads, ledger.read_bytes().splitlines())
+    (refused,) = [line["request_id"] for line in lines if line["event"] == "refused"]
+    words = command.replace("calls.db", ledger.name).replace(" ID", f" {refused}").split()
+    assert main([word for word in words if word != "--follow"]) == 0
+    said = capsys.readouterr().out
+    if {"failed", "count_words", "show", "tail"} & set(words):
+        assert "INVALID_TOOL_INPUT" in said
 
 
 def test_settings_that_are_shown_can_be_used() -> None:
@@ -135,5 +138,6 @@ def test_the_label_has_the_fields_of_the_page(ledger: Path) -> None:
 def test_verbs_that_are_used_exist() -> None:
     """After the program's name stands a verb that there is."""
     for page in (GATEWAY, RUNNING):
-        used = set(re.findall(r"(?:^\$ |`)mcp-envelope ([a-z]+)", page, re.MULTILINE))
-        assert used <= set(VERBS)
+        used = re.findall(r"(?:^\$ |^|`)mcp-envelope ([a-z]+)(?: ([a-z]+))?", page, re.MULTILINE)
+        assert used
+        assert [pair for pair in used if not {pair[0], " ".join(pair)} & set(VERBS)] == []

@@ -73,7 +73,7 @@ def test_metadata(wheel: Path) -> None:
         for text in metadata.get_all("Requires-Dist") or []
         if "extra ==" not in text
     }
-    codecs = {"blake3", "jiter", "jsonschema-rs", "orjson"}
+    codecs = {"blake3", "cryptography", "jiter", "jsonschema-rs", "orjson"}
     assert base == codecs | {"httptools", "uvicorn", "uvloop"}  # docs/adr says why
 
 

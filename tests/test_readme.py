@@ -34,7 +34,11 @@ VARYING = tuple(
         (r'"duration_ms":[0-9.]+', '"duration_ms":…'),
         (r'("seq":\d+,"digest":"sha256:)[0-9a-f]{64}"', r'\1…"'),
         (r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ", "… "),
-        (r"( record +jsonl:)/\S*/", r"\1/…/"),
+        (r"( record +sqlite:)/\S*/", r"\1/…/"),
+        (r"^    signed  by .*$", "    signed  by …"),
+        (r"mcp-envelope/[0-9a-f]{8} \(id [0-9a-f]{8}\)", "mcp-envelope/… (id …)"),
+        (r"^TIME .*$", "TIME …"),
+        (r"^\d{4}-\d\d-\d\dT\S+Z +ok +[0-9.]+ +(\S+) +local +[0-9a-f]{8}$", r"… ok … \1 local …"),
         (r"started process \d+$", "started process …"),
     )
 )

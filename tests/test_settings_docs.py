@@ -47,14 +47,14 @@ def test_every_key_is_documented(page: str) -> None:
 def test_the_examples_can_be_used(page: str, tmp_path: Path) -> None:
     """Each example is a file that gives settings."""
     examples = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    assert len(examples) == 3
+    assert len(examples) == 4
     (tmp_path / ".secrets").mkdir()
     (tmp_path / ".secrets" / "github-mcp").write_text("Bearer x\n", encoding="utf-8")
     for number, text in enumerate(examples):
         used = text.replace("~/", f"{tmp_path}/")
         given = Given(config="s.toml", environment={"SEARCH_KEY": "k"})
         settings = load(given, lambda _, used=used: used.encode()).settings  # type: ignore[misc]
-        assert len(settings.upstreams) == (1, 3, 1)[number]
+        assert len(settings.upstreams) == (1, 3, 1, 1)[number]
 
 
 def test_the_variables_set_what_they_say(page: str) -> None:

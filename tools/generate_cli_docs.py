@@ -88,7 +88,7 @@ def _reference(name: str) -> str:
         return "\n".join(["| verb | does |", "|---|---|", *rows])
     made = parser(name)
     usage = " ".join([made.prog, *map(form, made.shown)])
-    rows = [f"| `{spelling(a)}` | {_cell(a.help or '')} |" for a in made.shown]
+    rows = [f"| `{_cell(spelling(a))}` | {_cell(a.help or '')} |" for a in made.shown]
     head = ["```text", usage, "```", "", "| argument | meaning |", "|---|---|"]
     return "\n".join([*head, *rows, "| `-h, --help` | show the help |"])
 

@@ -27,6 +27,7 @@ _MADE = re.compile(r"(<!-- made: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 #: What a section of the reference is about: its name, and where its keys begin.
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "top": (),
+    "record": ("record",),
     "http": ("http",),
     "rules": ("rules",),
     "upstreams": ("upstreams", "NAME"),

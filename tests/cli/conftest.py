@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from tests.cli.ledgers import KINDS
 
 from mcp_envelope.cli import main
+from mcp_envelope.stores.places import state_directory
 
 
 @dataclass(frozen=True)
@@ -55,3 +57,19 @@ def examples(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     shutil.copytree(root / "examples", tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's own folder for state, in which there is nothing yet."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    return state_directory()
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Each kind of ledger that is kept in a file."""
+    found: str = request.param
+    return found

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
 from pathlib import Path
 
 import pytest
+from tests.core.facts import some_facts
 
 from mcp_envelope.gateway import checkup
+from mcp_envelope.gateway.keys import key_path, signers
+from mcp_envelope.stores import open_ledger
 
 from .conftest import Run
 
@@ -190,6 +194,66 @@ def test_where_the_record_goes_by_default(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     assert "nosuch" in line(run("doctor", "--", "nosuch").out, "store")
+
+
+def test_a_ledger_that_is_being_written(run: Run, tmp_path: Path) -> None:
+    """By whom; and if it is the default one, that another file will be used."""
+    for scheme in ("sqlite", "jsonl"):
+        url = f"{scheme}:{tmp_path / scheme}"
+        ledger = open_ledger(url)
+        asyncio.run(ledger.append(some_facts(event="refused")))
+        held = run("doctor", "--ledger", url, "--", "nosuch")
+        assert held.code == 3
+        said = line(held.out, "store")
+        assert said.startswith("problem ")
+        assert f"is being written by process {os.getpid()}" in said
+        asyncio.run(ledger.close())
+        assert "goes on: 1 lines" in line(
+            run("doctor", "--ledger", url, "--", "nosuch").out, "store"
+        )
+
+
+def test_a_default_ledger_that_is_being_written(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Is no problem: the next free one is used."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    ledger = open_ledger(None, name="nosuch")
+    said = line(run("doctor", "--", "nosuch").out, "store")
+    assert said.startswith("ok ")
+    assert "the next free file beside it is used" in said
+    asyncio.run(ledger.close())
+
+
+def test_a_record_from_the_future(run: Run, tmp_path: Path) -> None:
+    """Shows that the clock was put back."""
+    url = f"sqlite:{tmp_path / 'calls.db'}"
+    ledger = open_ledger(url)
+    asyncio.run(ledger.append(some_facts(event="refused", time="2999-01-01T00:00:00.000Z")))
+    asyncio.run(ledger.close())
+    out = run("doctor", "--ledger", url, "--", "nosuch").out
+    assert b"the newest line is from 2999-01-01" in out
+
+
+def test_what_is_no_ledger(run: Run, tmp_path: Path) -> None:
+    """Is found before the gateway is started."""
+    (tmp_path / "notes").write_text("milk")
+    done = run("doctor", "--ledger", f"sqlite:{tmp_path / 'notes'}", "--", "nosuch")
+    assert line(done.out, "store").startswith("problem ")
+    assert done.code == 3
+
+
+def test_the_key(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Will be made, is there, is damaged, or is not wanted."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    words = ("doctor", "--ledger", f"sqlite:{tmp_path}/calls.db", "--", "nosuch")
+    assert "ledger.key will be made" in line(run(*words).out, "key")
+    (signer,), _ = signers()
+    assert signer.key.name in line(run(*words).out, "key")
+    key_path().write_text("nonsense")
+    assert line(run(*words).out, "key").startswith("problem ")
+    monkeypatch.setenv("MCP_ENVELOPE_RECORD__CHECKPOINTS", "false")
+    assert "is not signed" in line(run(*words).out, "key")
 
 
 def test_clocks() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -23,6 +24,11 @@ BAD = {
     "UTF-16": '{"a":1}'.encode("utf-16"),
     "100,000 brackets": b"[" * 100_000,
 }
+
+
+def module_of(verb: str) -> ModuleType:
+    """The module of a verb."""
+    return importlib.import_module(f"{cli.__name__}.{verb.replace(' ', '_')}")
 
 
 def words_for(verb: str, file: str) -> list[str]:
@@ -69,23 +75,21 @@ def test_unknown_verbs_are_mistakes(run: Run, word: str, said: str) -> None:
 
 
 def test_every_verb_has_a_module_and_every_module_a_verb() -> None:
-    """The table of verbs and the files of the package agree."""
-    none = {"__init__", "arguments", "console", "sources"}
-    files = {path.stem for path in Path(str(cli.__file__)).parent.glob("*.py")} - none
-    assert files == set(VERBS)
+    """The table of verbs and the files of the package agree; a verb's file has an example."""
+    stems = {path.stem for path in Path(str(cli.__file__)).parent.glob("*.py")} - {"__init__"}
+    modules = {stem for stem in stems if hasattr(module_of(stem), "EXAMPLE")}
+    assert modules == {verb.replace(" ", "_") for verb in VERBS}
 
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("word", ["--help", "-h"])
 def test_every_verb_explains_itself(run: Run, verb: str, word: str) -> None:
     """``--help`` has a usage line, every argument with a help of its own, and an example."""
-    done = run(verb, "no-such-file", "--no-such-option", word)
+    done = run(*verb.split(), "no-such-file", "--no-such-option", word)
     text = done.out.decode()
     assert (done.code, done.err) == (0, "")
     assert text.startswith(f"usage: mcp-envelope {verb} ")
-    assert text.endswith(
-        f"example:\n  {importlib.import_module(f'{cli.__name__}.{verb}').EXAMPLE}\n"
-    )
+    assert text.endswith(f"example:\n  {module_of(verb).EXAMPLE}\n")
     assert "  --json" in text
     assert max(map(len, text.splitlines())) <= 88
 
@@ -101,10 +105,9 @@ def test_every_option_has_help(verb: str) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_examples_are_command_lines_that_parse(verb: str) -> None:
     """The example of a verb's help is one that its own parser accepts."""
-    example = importlib.import_module(f"{cli.__name__}.{verb}").EXAMPLE
-    program, name, *words = re.split(r" [|>] ", example)[0].split()
-    assert (program, name) == ("mcp-envelope", verb)
-    cli.parser(verb).parse(words)
+    start, _, rest = re.split(r" [|>] ", module_of(verb).EXAMPLE)[0].partition(f" {verb}")
+    assert start == "mcp-envelope"
+    cli.parser(verb).parse(rest.split())
 
 
 @pytest.mark.parametrize("verb", FILE_VERBS)

@@ -14,7 +14,7 @@ MISTAKES: Final[list[tuple[str, str]]] = [
     ("nmespace = true", "nmespace: unknown key; did you mean namespace?"),
     (
         "zzz = 1",
-        "zzz: unknown key; leave it out; known here: ledger, namespace, log_level, max_request_bytes, max_result_bytes, http, rules, upstreams",
+        "zzz: unknown key; leave it out; known here: ledger, durability, record, deterministic, namespace, log_level, max_request_bytes, max_result_bytes, http, rules, upstreams",
     ),
     ("port = 1", "port: unknown key; did you mean http.port?"),
     ("http.prot = 1", "http.prot: unknown key; did you mean port?"),
@@ -25,7 +25,7 @@ MISTAKES: Final[list[tuple[str, str]]] = [
     ("[rules]\ntimeot = 1", "rules.timeot: unknown key; did you mean timeout?"),
     (
         "[rules]\nqqq = 1",
-        "rules.qqq: unknown key; leave it out; known here: input, output, label, unknown_tools, timeout, concurrency, retries",
+        "rules.qqq: unknown key; leave it out; known here: input, output, label, unknown_tools, timeout, concurrency, retries, bodies, digests, redact_credentials, redact_keys, redact_pointers",
     ),
     (
         '[upstreams.a]\ncommand="x"\n[upstreams.a.tools."get time"]\nunknown_tools = "pass"',
@@ -35,7 +35,7 @@ MISTAKES: Final[list[tuple[str, str]]] = [
     ('log-level = "info"', "log-level: unknown key; did you mean log_level?"),
     ("http = 5", "http: must be a table, not 5; make it a table"),
     ('upstreams = ["x"]', "upstreams: must be a table, not an array; make it a table"),
-    ('namespace = "yes"', "namespace: must be true or false, not a text; write true or false"),
+    ('namespace = "yes"', "namespace: must be true or false, not a text; write it without quotes"),
     ('namespace = "true"', "namespace: must be true or false, not a text; write it without quotes"),
     (
         "max_request_bytes = 1.5",
@@ -89,16 +89,94 @@ MISTAKES: Final[list[tuple[str, str]]] = [
         "rules.timeout: must not be a date or time; put it in quotes if it is a text",
     ),
     (
+        'rules.bodies = "error"',
+        'rules.bodies: must be one of "none", "errors", "all", not "error"; did you mean "errors"?',
+    ),
+    ("rules.digests = 1", "rules.digests: must be true or false, not 1; write true or false"),
+    (
+        'rules.redact_pointer = ["/input/a"]',
+        "rules.redact_pointer: unknown key; did you mean redact_pointers?",
+    ),
+    (
+        'rules.redact_pointers = ["/arguments/a"]',
+        'rules.redact_pointers[0]: must not be "/arguments/a"; write a JSON pointer that begins with /input or /output, such as `/output/structuredContent/rows/*/email`',
+    ),
+    (
+        'rules.redact_pointers = ["/input", "input/a"]',
+        'rules.redact_pointers[1]: must not be "input/a"; write a JSON pointer that begins with /input or /output, such as `/output/structuredContent/rows/*/email`',
+    ),
+    (
+        'rules.redact_pointers = ["/input/a~b"]',
+        'rules.redact_pointers[0]: must not be "/input/a~b"; write a JSON pointer that begins with /input or /output, such as `/output/structuredContent/rows/*/email`',
+    ),
+    (
+        'rules.redact_pointers = "/input/a"',
+        'rules.redact_pointers: must be an array, not a text; write ["…", "…"]',
+    ),
+    (
+        'rules.redact_keys = [""]',
+        'rules.redact_keys[0]: must not be ""; write the name of a member, of at most 100 characters',
+    ),
+    (
+        'rules.redact_keys = ["ssn", "--"]',
+        "rules.redact_keys[1]: has no letters or digits; name a member, such as ssn",
+    ),
+    (
+        '[upstreams.a]\ncommand="x"\ntools.t.redact_keys = ["_"]',
+        "upstreams.a.tools.t.redact_keys[0]: has no letters or digits; name a member, such as ssn",
+    ),
+    (
+        '[rules]\nbodies = "all"\ndigests = false',
+        "rules.bodies: has no effect without digests; leave one of them out",
+    ),
+    (
+        "record.max_body_bytes = 0",
+        "record.max_body_bytes: must be at least 1, not 0; write 1 to 1073741824",
+    ),
+    (
+        'deterministic = "yes"',
+        "deterministic: must be true or false, not a text; write true or false",
+    ),
+    (
         "rules.retries = 99999999999999999999",
         "rules.retries: is too large a number; write a smaller one",
     ),
     (
         'ledger = "postgres://u:hunter2@h/x"',
-        "ledger: this version cannot keep the record in postgres: yet; write `memory:` or `jsonl:PATH`",
+        "ledger: this version cannot keep the record in postgres: yet; write `sqlite:PATH`, `jsonl:PATH` or `memory:`",
     ),
-    ('ledger = "jsonl:"', "ledger: is not usable; write `memory:` or `jsonl:PATH`"),
-    ("ledger = 5", "ledger: must not be a number; write `memory:` or `jsonl:PATH`"),
-    ('ledger = "jsonl:a\\u0000"', "ledger: is not usable; write `memory:` or `jsonl:PATH`"),
+    (
+        'durability = "fsync"',
+        'durability: must be one of "process", "power", not "fsync"; write one of them',
+    ),
+    ("record = true", "record: must be a table, not true; make it a table"),
+    (
+        "record.checkpoint_lines = 0",
+        "record.checkpoint_lines: must be at least 1, not 0; write 1 to 1000000",
+    ),
+    ("record.chekpoints = false", "record.chekpoints: unknown key; did you mean checkpoints?"),
+    (
+        'record.checkpoint_time = "often"',
+        'record.checkpoint_time: must not be "often"; write seconds, or a text such as "500ms", "30s", "2m" or "1h"',
+    ),
+    (
+        'record.publish_command = "a \'b"',
+        "record.publish_command: ends inside quotes; write the words as an array",
+    ),
+    (
+        'record.archive = "/x"',
+        "record.archive: has no effect: nothing is removed; add record.keep_days, or leave it out",
+    ),
+    (
+        'ledger = "jsonl:x"\nrecord.keep_days = 3',
+        "record.keep_days: has no effect on this ledger; keep the record in sqlite:PATH, or leave it out",
+    ),
+    ('ledger = "jsonl:"', "ledger: is not usable; write `sqlite:PATH`, `jsonl:PATH` or `memory:`"),
+    ("ledger = 5", "ledger: must not be a number; write `sqlite:PATH`, `jsonl:PATH` or `memory:`"),
+    (
+        'ledger = "jsonl:a\\u0000"',
+        "ledger: is not usable; write `sqlite:PATH`, `jsonl:PATH` or `memory:`",
+    ),
     (
         '[upstreams.a]\ncommand="x"\nurl="http://h"',
         "upstreams.a: has both a command and a url; leave one of them out",

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from binascii import b2a_base64
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,10 +20,16 @@ from tests.gateway.wire import Endpoint, Response, Stream, endpoint, post, strea
 
 from mcp_envelope.core.entry import Facts, Receipt
 from mcp_envelope.core.mcp_headers import encode_value
-from mcp_envelope.gateway import app, talk
+from mcp_envelope.gateway import recording, talk
 from mcp_envelope.gateway.app import Gateway
 from mcp_envelope.gateway.listener import Listener
-from mcp_envelope.gateway.settings import HttpSettings, Rules, Settings, UpstreamSettings
+from mcp_envelope.gateway.settings import (
+    HttpSettings,
+    RecordSettings,
+    Rules,
+    Settings,
+    UpstreamSettings,
+)
 from mcp_envelope.stores.memory import MemoryLedger
 from mcp_envelope.transports.http import HttpDoor
 from mcp_envelope.transports.stdio import StdioDoor
@@ -54,11 +60,11 @@ class Book(MemoryLedger):
         self.faults: dict[str, Exception] = {}
         self._written = asyncio.Event()
 
-    async def append(self, facts: Facts) -> Receipt:
+    async def append(self, facts: Facts, bodies: Sequence[bytes] = ()) -> Receipt:
         """Keep a line, or fail as told."""
         if facts.event in self.faults:
             raise self.faults[facts.event]
-        receipt = await super().append(facts)
+        receipt = await super().append(facts, bodies)
         self._written.set()
         return receipt
 
@@ -240,6 +246,8 @@ async def rigged(
     hands: bool = True,
     twin: bool = False,
     http: HttpSettings | None = None,
+    record: RecordSettings | None = None,
+    deterministic: bool = False,
     **given: Any,
 ) -> AsyncIterator[Rig]:
     """A rig. ``given`` is for the upstream's settings, but for what begins with ``max_``.
@@ -252,7 +260,7 @@ async def rigged(
     book = Book()
     limits = {name: given.pop(name) for name in list(given) if name.startswith("max_")}
     async with AsyncExitStack() as stack:
-        stack.enter_context(patch.object(app, "open_ledger", lambda url, *, name: book))
+        stack.enter_context(patch.object(recording, "open_ledger", lambda url, **_: book))
         stack.enter_context(patch.object(talk, "_GRACE", 0.05))
         end = await stack.enter_async_context(endpoint())
         if upstream == "child":
@@ -262,6 +270,9 @@ async def rigged(
             where = {"url": f"http://127.0.0.1:{end.port}/mcp"}
         one = UpstreamSettings(name="puppet", **(where | {"rules": RULES, "grace": 0.5} | given))
         settings = Settings(
+            ledger="memory:",
+            record=record or RecordSettings(),
+            deterministic=deterministic,
             upstreams=(one, replace(one, name="twin")) if twin else (one,),
             http=(http or HttpSettings()) if door == "http" else None,
             **limits,

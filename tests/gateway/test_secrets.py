@@ -74,7 +74,7 @@ def test_neither_record_nor_log_holds_a_secret(
         async with rigged(door, upstream, revision, tmp_path, **given) as rig:
             answers = await use_everything(rig)
             record = b"\n".join(rig.book.lines).decode()
-            announce(rig.gateway.settings, rig.book.url, "a door")
+            announce(rig.gateway.settings, rig.gateway.record, "a door")
             shown = f"{rig.gateway.settings!r} {rig.gateway.routes!r}"
             told = [{*head.values()} for head, _ in rig.end.heard]
             kept_back = {INBOUND[name] for name in INBOUND if name != "x-api-key"}
@@ -179,7 +179,7 @@ def test_secrets_of_an_address_are_not_told(
             assert said.message["error"]["code"] == 5030
             assert CANARY not in said.raw.decode()
             assert CANARY not in b"\n".join(rig.book.lines).decode()
-            announce(rig.gateway.settings, rig.book.url, "a door")
+            announce(rig.gateway.settings, rig.gateway.record, "a door")
             assert CANARY not in repr(rig.gateway.settings)
 
     asyncio.run(work())
@@ -212,7 +212,7 @@ def test_the_words_of_a_command_are_not_told(
             said = await rig.ask(rig.call())
             assert CANARY not in said.raw.decode()
             assert CANARY not in b"\n".join(rig.book.lines).decode()
-            announce(rig.gateway.settings, rig.book.url, "a door")
+            announce(rig.gateway.settings, rig.gateway.record, "a door")
 
     asyncio.run(work())
     assert CANARY not in caplog.text

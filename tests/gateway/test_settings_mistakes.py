@@ -137,7 +137,7 @@ def test_sources_and_doors_exclude_each_other(given: Given, said: str) -> None:
         ),
         (
             Given(command=("x",), flags=(Flag("--ledger", ("ledger",), "/tmp/x"),)),
-            "--ledger: is not usable; write `memory:` or `jsonl:PATH`",
+            "--ledger: is not usable; write `sqlite:PATH`, `jsonl:PATH` or `memory:`",
         ),
         (
             Given(command=("x",), config="s.toml"),

@@ -8,7 +8,13 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 
 from mcp_envelope.gateway import settings_schema
-from mcp_envelope.gateway.settings import HttpSettings, Rules, Settings, UpstreamSettings
+from mcp_envelope.gateway.settings import (
+    HttpSettings,
+    RecordSettings,
+    Rules,
+    Settings,
+    UpstreamSettings,
+)
 from mcp_envelope.gateway.settings_changes import changes
 from mcp_envelope.gateway.settings_environment import variable_for
 
@@ -36,6 +42,7 @@ def test_it_has_what_the_model_has() -> None:
         return {field.name for field in fields(model)}
 
     assert names(()) == (of(Settings) - {"path"}) | {"rules"}
+    assert names(("record",)) == of(RecordSettings)
     assert names(("http",)) == of(HttpSettings) | {"listen"}
     assert names(("rules",)) == of(Rules)
     assert names(("upstreams", "NAME")) == of(UpstreamSettings) - {"name"}
@@ -47,6 +54,7 @@ def test_defaults_are_those_of_the_model() -> None:
     """What the schema says of defaults is true."""
     models: dict[tuple[str, ...], Any] = {
         (): Settings(upstreams=()),
+        ("record",): RecordSettings(),
         ("http",): HttpSettings(),
         ("rules",): Rules(),
         ("upstreams", "NAME"): UpstreamSettings(name="a"),
@@ -70,6 +78,9 @@ def test_what_reloads_is_what_changes_says() -> None:
     others: dict[tuple[str, ...], Settings] = {}
     values: dict[str, Any] = {
         "ledger": "memory:",
+        "record": RecordSettings(max_body_bytes=1),
+        "deterministic": True,
+        "max_body_bytes": 1,
         "namespace": False,
         "log_level": "error",
         "host": "::1",
@@ -89,9 +100,21 @@ def test_what_reloads_is_what_changes_says() -> None:
         "connect_timeout": 1.0,
         "rules": Rules(retries=0),
         "tools": {"t": Rules()},
+        "durability": "power",
+        "checkpoints": False,
+        "checkpoint_lines": 7,
+        "checkpoint_time": 1.0,
+        "key": "k",
+        "publish_file": "p",
+        "publish_command": ("p",),
+        "index": False,
+        "keep_days": 1,
+        "archive": "a",
     }
-    for name in names(()) - {"http", "rules", "upstreams"}:
+    for name in names(()) - {"http", "record", "rules", "upstreams"}:
         others[(name,)] = _with(base, name, values[name])
+    for name in names(("record",)):
+        others["record", name] = _with(base, "record", _with(base.record, name, values[name]))
     for name in names(("http",)) - {"listen"}:
         others["http", name] = _with(base, "http", _with(base.http, name, values[name]))
     for name in names(("upstreams", "NAME")):

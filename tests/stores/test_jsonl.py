@@ -24,7 +24,7 @@ from tests.stores.chain import entries_of, follow, lines_of
 from mcp_envelope.core.entry import GENESIS, Facts, Receipt, line
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.ports import LedgerError
-from mcp_envelope.stores import jsonl
+from mcp_envelope.stores import locks
 from mcp_envelope.stores.jsonl import JsonLinesLedger
 from mcp_envelope.stores.tail import WINDOW
 
@@ -91,7 +91,9 @@ def test_files_and_folders_are_their_owners_alone(path: Path) -> None:
 
 def test_each_acknowledged_line_survives_kill_9(path: Path) -> None:
     """And the lock is gone with the process."""
-    with subprocess.Popen([*WRITER, str(path)], env=SURROUNDINGS, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        [*WRITER, f"jsonl:{path}"], env=SURROUNDINGS, stdout=subprocess.PIPE
+    ) as child:
         assert child.stdout is not None
         told = [child.stdout.readline() for _ in range(300)]
         child.kill()
@@ -108,7 +110,9 @@ def test_each_acknowledged_line_survives_kill_9(path: Path) -> None:
 
 def test_a_second_writer_is_told_who_is_the_first(path: Path) -> None:
     """Whichever name it uses for the file, and the first goes on undisturbed."""
-    with subprocess.Popen([*WRITER, str(path)], env=SURROUNDINGS, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        [*WRITER, f"jsonl:{path}"], env=SURROUNDINGS, stdout=subprocess.PIPE
+    ) as child:
         assert child.stdout is not None
         child.stdout.readline()
         with pytest.raises(LedgerError, match=f"process {child.pid}; a ledger has one") as caught:
@@ -227,7 +231,11 @@ def test_a_folder_that_may_not_be_written_to_is_named(tmp_path: Path) -> None:
 def test_a_file_that_cannot_grow_fails_appends_and_recovers(path: Path) -> None:
     """The limit on the size of files stands for a full disk: a line gets there in part."""
     done = subprocess.run(
-        [*WRITER, str(path), "10000"], env=SURROUNDINGS, capture_output=True, check=True, timeout=30
+        [*WRITER, f"jsonl:{path}", "10000"],
+        env=SURROUNDINGS,
+        capture_output=True,
+        check=True,
+        timeout=30,
     )
     told = done.stdout.decode().splitlines()
     failed = [one for one in told if one.startswith("failed")]
@@ -386,7 +394,7 @@ def test_a_file_replaced_while_it_is_opened_is_opened_anew(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or lines would go to a file that nobody can find."""
-    lock = jsonl._lock
+    lock = locks._lock
     deleted: list[Path] = []
 
     def meddle(fd: int, path: Path) -> None:
@@ -395,7 +403,7 @@ def test_a_file_replaced_while_it_is_opened_is_opened_anew(
             deleted.append(path)
         lock(fd, path)
 
-    monkeypatch.setattr(jsonl, "_lock", meddle)
+    monkeypatch.setattr(locks, "_lock", meddle)
     write(path, some_facts())
     assert deleted
     assert len(entries_of(path.read_bytes())) == 1
@@ -404,18 +412,19 @@ def test_a_file_replaced_while_it_is_opened_is_opened_anew(
 def test_the_module_can_be_imported_where_files_cannot_be_locked() -> None:
     """On Windows the library and the command line work; only such a ledger is refused."""
     program = """if True:
-        import sys, logging, pathlib
+        import asyncio, concurrent.futures.thread, logging, pathlib, sqlite3, sys
         sys.platform = "win32"
         sys.modules["fcntl"] = None
         from mcp_envelope.core.errors import ConfigError
         from mcp_envelope.stores import open_ledger
         open_ledger("memory:")
-        try:
-            open_ledger("jsonl:calls.jsonl")
-        except ConfigError as error:
-            print(error)
+        for url in ("jsonl:calls.jsonl", "sqlite:calls.db"):
+            try:
+                open_ledger(url)
+            except ConfigError as error:
+                print(error)
     """
     done = subprocess.run(
         [sys.executable, "-c", program], env=SURROUNDINGS, capture_output=True, check=True
     )
-    assert b"cannot be locked on Windows" in done.stdout
+    assert done.stdout.count(b"cannot be locked on Windows") == 2

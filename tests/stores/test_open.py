@@ -46,17 +46,19 @@ def test_a_url_names_a_file(home: Path, url: str, where: str) -> None:
 @pytest.mark.parametrize(
     "url,said",
     [
-        ("calls.jsonl", "write jsonl:PATH for a file; known: jsonl:, memory:"),
+        ("calls.jsonl", "write sqlite:PATH for a file; known: jsonl:, memory:, sqlite:"),
         ("", "known: jsonl:, memory:"),
         ("jsonl:", "needs the path of a file"),
         ("jsonl:a\0b", "needs the path of a file"),
         ("jsonl://host/share", "a file on this machine"),
         ("jsonl:~nobody-of-that-name/x", "no known home"),
         ("memory:x", "has no place"),
-        ("jsnl:x", "no kind of ledger is called jsnl:; write jsonl:PATH"),
-        ("sqlite:calls.db", "sqlite: yet; use jsonl:PATH until then"),
-        ("postgresql://bob:secret@db/calls", "postgresql: yet; use jsonl:PATH"),
-        ("mysql://bob:secret@db/calls", "mysql:; write jsonl:PATH"),
+        ("sqlite:", "needs the path of a file"),
+        ("sqlite:a\0b", "needs the path of a file"),
+        ("sqlite://host/share", "a file on this machine"),
+        ("jsnl:x", "no kind of ledger is called jsnl:; write sqlite:PATH"),
+        ("postgresql://bob:secret@db/calls", "postgresql: yet; use sqlite:PATH"),
+        ("mysql://bob:secret@db/calls", "mysql:; write sqlite:PATH"),
         ("bob+secret@db:1", "does not begin with a scheme"),
     ],
 )
@@ -74,7 +76,7 @@ def test_the_default_ledger_is_named_after_the_upstream(home: Path) -> None:
     if sys.platform == "darwin":
         folder = home / "Library" / "Application Support" / "mcp-envelope"
     ledgers = [open_ledger(None, name="time") for _ in range(3)]
-    names = [f"jsonl:{folder / name}" for name in ("time.jsonl", "time-2.jsonl", "time-3.jsonl")]
+    names = [f"sqlite:{folder / name}" for name in ("time.db", "time-2.db", "time-3.db")]
     assert [closed(ledger) for ledger in ledgers] == names
     assert closed(open_ledger(None, name="time")) == names[0]
 
@@ -94,9 +96,9 @@ def test_xdg_state_home_is_followed_where_it_is_absolute(
 ) -> None:
     """As the XDG Base Directory specification has it."""
     monkeypatch.setenv("XDG_STATE_HOME", "/var/state")
-    assert default_path("time") == Path("/var/state/mcp-envelope/time.jsonl")
+    assert default_path("time") == Path("/var/state/mcp-envelope/time.db")
     monkeypatch.setenv("XDG_STATE_HOME", "state")
-    assert default_path("time") == home / ".local/state/mcp-envelope/time.jsonl"
+    assert default_path("time") == home / ".local/state/mcp-envelope/time.db"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """A process that writes a ledger and tells of each line once it is acknowledged.
 
-``writer.py PATH`` writes until it is killed. ``writer.py PATH LIMIT`` may make no file larger than
+``writer.py URL`` writes until it is killed. ``writer.py URL LIMIT`` may make no file larger than
 LIMIT bytes; once that has made ten appends fail it may, and writes three more lines.
 """
 
@@ -17,9 +17,9 @@ from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.stores import open_ledger
 
 
-async def write(path: str, limit: int | None) -> None:
+async def write(url: str, limit: int | None) -> None:
     """Write, and tell."""
-    ledger = open_ledger(f"jsonl:{path}")
+    ledger = open_ledger(url)
     if limit is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     failed = after = 0

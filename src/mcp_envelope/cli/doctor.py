@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import mcp_envelope as me
 from mcp_envelope.core.errors import ConfigError
-from mcp_envelope.gateway import checkup, parts, settings_schema
+from mcp_envelope.gateway import checkup, checkup_record, parts, settings_schema
 from mcp_envelope.gateway.checkup import Finding
 from mcp_envelope.gateway.settings_file import Given, SettingsError, load
 from mcp_envelope.gateway.settings_mistakes import dotted
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     else:
         settings = _settings(given, console, findings)
         if settings is not None:
-            findings += checkup.store(settings)
+            findings += [*checkup_record.store(settings), *checkup_record.key(settings)]
             findings += asyncio.run(_upstreams(settings, wait, console))
     return _report(findings, console)
 

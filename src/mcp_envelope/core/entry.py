@@ -123,7 +123,12 @@ def body_of(document: Document | None) -> Body:
 
 
 def output_body(result: object, without_meta: str) -> Body:
-    """What is said of a result, leaving our own key of its ``_meta`` out if it has it.
+    """What is said of a result, leaving our own key of its ``_meta`` out if it has it."""
+    return _body(unlabelled(result, without_meta))
+
+
+def unlabelled(result: object, without_meta: str) -> Any:
+    """A result without our own key of its ``_meta``, as a plain value.
 
     A ``_meta`` that held nothing else goes with it: so the digest is that of the result as it
     was before anybody had put the key there.
@@ -133,8 +138,8 @@ def output_body(result: object, without_meta: str) -> Body:
     if type(meta) is dict and without_meta in meta:
         rest = {name: part for name, part in meta.items() if name != without_meta}
         without = {name: part for name, part in value.items() if name != "_meta"}
-        return _body({**without, "_meta": rest} if rest else without)
-    return _body(value)
+        return {**without, "_meta": rest} if rest else without
+    return value
 
 
 def _body(value: object) -> Body:

@@ -65,17 +65,25 @@ class LedgerError(OSError):
     """A ledger that cannot be opened as things stand: taken, damaged, out of reach.
 
     The settings may be right; the command line ends with 3. ``taken`` tells whether another
-    process writes it, ``holder`` is that process's id where it is known.
+    process writes it, ``holder`` is that process's id where it is known. ``reached`` is the
+    number of the line from which on it cannot be read, where it breaks off.
     """
 
     def __init__(
-        self, message: str, *, hint: str = "", taken: bool = False, holder: int | None = None
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        taken: bool = False,
+        holder: int | None = None,
+        reached: int | None = None,
     ) -> None:
         super().__init__(f"{message}; {hint}" if hint else message)
         self.message = message
         self.hint = hint
         self.taken = taken
         self.holder = holder
+        self.reached = reached
 
 
 #: What a line survives before ``append`` returns: the process, or a loss of power as well.
@@ -140,9 +148,10 @@ class Ledger(Protocol):
         """Take the lines before number ``count`` out of the ledger; how many were taken.
 
         It takes fewer: what is left begins at a multiple of 256, and a checkpoint is never the
-        last of what goes. ``archive`` is handed each line, with its newline, before it goes; if
-        that raises nothing goes. A checkpoint line says what was removed, and is written first.
-        ConfigError where the store cannot do it.
+        last of what goes. ``archive`` is handed each line, with its newline, before it goes, and
+        then ``b""``: all that it was handed has to be safe when that returns. If it raises
+        nothing goes. A checkpoint line says what was removed, and is written first.
+        ConfigError where the store cannot do it, or nobody signs.
         """
 
     async def close(self) -> None:

@@ -45,6 +45,14 @@ def _with_backtracks(limit: int) -> engine.FancyRegexOptions:
     return engine.FancyRegexOptions(limit, _SIZE, _SIZE)
 
 
+def search_for(pattern: str) -> Verdict:
+    """Whether a text holds what a pattern says, in one linear pass; it knows no look-around."""
+    options = engine.RegexOptions(size_limit=10_000_000, dfa_size_limit=10_000_000)
+    schema = {"pattern": pattern}
+    made = engine.Draft202012Validator(schema, pattern_options=options, offline=True)
+    return made.is_valid
+
+
 class Meter:
     """What one call may still spend on costly patterns, and which of them spent the rest.
 

@@ -11,10 +11,11 @@ from pathlib import Path, PurePath
 from mcp_envelope import __version__
 
 from .ground import log
+from .recording import Recording
 from .settings import Rules, Settings, UpstreamSettings
 
 
-def announce(settings: Settings, record: str, door: str) -> None:
+def announce(settings: Settings, record: Recording, door: str) -> None:
     """Say on standard error what is served where, which checks are on, where the record is."""
     with contextlib.suppress(
         OSError
@@ -33,16 +34,20 @@ def warn_of_missing_programs(settings: Settings) -> None:
             log.warning("upstream %s: there is no program %r to start", each.name, program)
 
 
-def _lines(settings: Settings, record: str, door: str) -> list[str]:
+def _lines(settings: Settings, record: Recording, door: str) -> list[str]:
     lines = [f"mcp-envelope {__version__}: MCP on {door}"]
     if settings.path is not None:
         lines.append(f"  settings  {settings.path}")
     for each in settings.upstreams:
         lines.append(f"  upstream  {each.name}: {_target(each)}")
         lines.append(f"    checks  {_checks(each.rules)}")
+        if kept := _kept(each.rules):
+            lines.append(f"    keeps   {kept}")
         if each.tools:
             lines.append(f"            other rules for {', '.join(map(repr, each.tools))}")
-    lines.append(f"  record    {record}")
+    lines.append(f"  record    {record.ledger.url}")
+    if record.signed:
+        lines.append(f"    signed  by {record.signed}")
     return lines
 
 
@@ -57,6 +62,18 @@ def _target(settings: UpstreamSettings) -> str:
     words = len(settings.command) - 1
     rest = f" and {words} more word{'s' if words > 1 else ''}" if words else ""
     return PurePath(settings.command[0]).name + rest
+
+
+def _kept(rules: Rules) -> str:
+    """What the record has of calls, where that is not as usual."""
+    parts = []
+    if not rules.digests:
+        parts.append("no digests")
+    elif rules.bodies != "none":
+        parts.append(f"bodies of {'all calls' if rules.bodies == 'all' else 'calls that fail'}")
+    if not rules.redact_credentials:
+        parts.append("credentials are not redacted")
+    return ", ".join(parts)
 
 
 def _checks(rules: Rules) -> str:

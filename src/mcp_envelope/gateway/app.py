@@ -7,24 +7,26 @@ import contextlib
 import gc
 import logging
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, Protocol
 
 from mcp_envelope.core.door import Desk
 from mcp_envelope.core.entry import started, stopped
 from mcp_envelope.core.errors import ConfigError, EnvelopeError
-from mcp_envelope.stores import open_ledger
+from mcp_envelope.core.ports import LedgerError
 from mcp_envelope.transports.http import HttpDoor
 from mcp_envelope.transports.http_answers import Gate
 from mcp_envelope.transports.stdio import StdioDoor
 from mcp_envelope.transports.stdio_pipes import StdioPipes, claim, fill_gaps
 
 from .announcement import announce, warn_of_missing_programs
+from .clockwork import Clockwork
 from .ground import Ground, log
 from .listener import Listener
+from .logs import log_to_stderr
 from .opening import check_names, several, single
-from .parts import ledger_name_of, limits_of, upstream_of
+from .parts import limits_of, upstream_of
+from .recording import Recording, opened
 from .reload import Reloader
 from .route import Route
 from .settings import HttpSettings, Settings
@@ -53,8 +55,14 @@ class Gateway:
     """Everything behind the doors, put together from settings. Made by :meth:`open`."""
 
     def __init__(
-        self, settings: Settings, ground: Ground, routes: dict[str, Route], desk: _Desk
+        self,
+        settings: Settings,
+        ground: Ground,
+        routes: dict[str, Route],
+        desk: _Desk,
+        record: Recording,
     ) -> None:
+        self.record = record
         self.settings = settings
         self.ground = ground
         self.routes = routes
@@ -65,29 +73,30 @@ class Gateway:
     async def open(cls, settings: Settings) -> AsyncIterator[Gateway]:
         """A gateway without doors. ConfigError or EnvelopeError where it cannot be had."""
         limits = limits_of(settings)
-        ground = Ground(
-            ledger=open_ledger(settings.ledger, name=ledger_name_of(settings)), limits=limits
-        )
-        try:
+        clockwork = Clockwork.deterministic() if settings.deterministic else Clockwork.real()
+        async with opened(settings, clockwork) as record:
+            ground = Ground(ledger=record.ledger, clockwork=clockwork, limits=limits)
+            largest = settings.record.max_body_bytes
             routes = {
-                each.name: Route(upstream_of(each, limits), each) for each in settings.upstreams
+                each.name: Route(upstream_of(each, limits), each, largest=largest)
+                for each in settings.upstreams
             }
             if len(routes) > 1 and not settings.namespace:
                 await check_names(routes, ground)
-            gateway = cls(settings, ground, routes, _desk(routes, settings, ground))
-            await ground.ledger.append(started(time=ground.now(), instance=ground.instance))
-            tidying = asyncio.create_task(gateway._tidy())
+            gateway = cls(settings, ground, routes, _desk(routes, settings, ground), record)
+            await _say_started(ground)
+            chores = (gateway._tidy(), record.watch(), record.retain())
+            tasks = [asyncio.create_task(each) for each in chores]
             try:
                 yield gateway
             finally:
-                tidying.cancel()
+                for task in tasks:
+                    task.cancel()
                 ends = [gateway.desk.close(), *(each.upstream.close() for each in routes.values())]
                 for error in await asyncio.gather(*ends, return_exceptions=True):
                     if error is not None:
                         log.error("something did not end as it should", exc_info=error)
                 await _say_stopped(ground)
-        finally:
-            await ground.ledger.close()
 
     def gate(self) -> Gate:
         """Who may come in over HTTP."""
@@ -121,7 +130,7 @@ def run(settings: Settings, *, reread: Callable[[], Settings]) -> int:
 
 
 async def _serve(settings: Settings, reread: Callable[[], Settings]) -> int:
-    _log_to_stderr(settings)
+    log_to_stderr(settings.log_level)
     descriptors = claim() if settings.http is None else (-1, -1)
     stopping = asyncio.Event()
     # From here to the very end: a signal that comes while we stop must not cut that short, or
@@ -145,7 +154,7 @@ async def _serve_stdio(
     limits = gateway.ground.limits
     pipes = await StdioPipes.open(*descriptors, limits.request)
     door = StdioDoor(gateway.desk, pipes, limits)
-    announce(gateway.settings, gateway.ground.ledger.url, "standard input and output")
+    announce(gateway.settings, gateway.record, "standard input and output")
     warn_of_missing_programs(gateway.settings)
     telling = asyncio.create_task(_when(stopping, door.stop))
     try:
@@ -168,7 +177,7 @@ async def _serve_http(gateway: Gateway, http: HttpSettings, stopping: asyncio.Ev
         is_ready=lambda: "stopping" if stopping.is_set() else "",
     )
     async with Listener.open(door, http.host, http.port) as listener:
-        announce(gateway.settings, gateway.ground.ledger.url, f"{listener.url}/mcp")
+        announce(gateway.settings, gateway.record, f"{listener.url}/mcp")
         warn_of_missing_programs(gateway.settings)
         await stopping.wait()
         listener.stop_accepting()
@@ -179,6 +188,13 @@ def _desk(routes: dict[str, Route], settings: Settings, ground: Ground) -> _Desk
     if len(routes) > 1:
         return several(routes, ground, namespace=settings.namespace)
     return single(next(iter(routes.values())), ground)
+
+
+async def _say_started(ground: Ground) -> None:
+    try:
+        await ground.ledger.append(started(time=ground.now(), instance=ground.instance))
+    except EnvelopeError as error:
+        raise LedgerError(error.message, hint=error.hint) from None
 
 
 async def _say_stopped(ground: Ground) -> None:
@@ -198,14 +214,6 @@ def _on_signals(stop: Callable[[], object]) -> Any:
     finally:
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(name)
-
-
-def _log_to_stderr(settings: Settings) -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=settings.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
 
 
 __all__ = ["ConfigError", "Gateway", "run"]

@@ -21,7 +21,7 @@ from mcp_envelope.core.errors import ConfigError, EnvelopeError
 
 from . import parts
 from .probe import Probed, probe
-from .settings import Settings, UpstreamSettings
+from .settings import UpstreamSettings
 
 State = Literal["ok", "note", "problem"]
 
@@ -34,6 +34,7 @@ _NEEDED: Final = {
     "orjson": "orjson",
     "jsonschema-rs": "jsonschema_rs",
     "blake3": "blake3",
+    "cryptography": "cryptography",
 }
 _FOR_HTTP: Final = {"uvicorn": "uvicorn", "httptools": "httptools"}
 _FOR_SPEED: Final = {"uvloop": "uvloop"}
@@ -111,31 +112,6 @@ def streams() -> Iterator[Finding]:
             yield Finding("streams", "problem", f"{name} is closed", hint, BROKEN)
     if sys.stdin is not None and sys.stdout is not None:
         yield Finding("streams", "ok", "standard input and output are open")
-
-
-def store(settings: Settings) -> Iterator[Finding]:
-    """Whether the record could be written; nothing is made or changed."""
-    path = parts.ledger_path_of(settings)
-    if path is None:
-        hint = "name a file with --ledger jsonl:PATH to keep it"
-        yield Finding("store", "note", "the record is in memory and gone with the process", hint)
-        return
-    if path.exists() and not path.is_file():
-        hint = "name a file with --ledger jsonl:PATH"
-        yield Finding("store", "problem", f"{path} is no regular file", hint, UNREACHABLE)
-        return
-    place = path
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    if place != path and not place.is_dir():
-        hint = "name another file with --ledger jsonl:PATH"
-        yield Finding("store", "problem", f"{place} is no folder", hint, UNREACHABLE)
-    elif not os.access(place, os.W_OK):
-        hint = "change its permissions, or name another file with --ledger jsonl:PATH"
-        yield Finding("store", "problem", f"{place} cannot be written", hint, UNREACHABLE)
-    else:
-        there = "goes on" if place == path else "will be made"
-        yield Finding("store", "ok", f"jsonl:{path} {there}")
 
 
 async def upstream(

@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 
+from mcp_envelope.core.bodies import Keeping
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.link import Upstream
+from mcp_envelope.core.redaction import Redactor
 from mcp_envelope.gateway.settings import Rules, UpstreamSettings
 
 #: How long a call waits for its turn where it has no time limit of its own.
 _PATIENCE: Final = 60.0
+_MOST_KEEPINGS: Final = 10_000
 
 
 class BusyError(EnvelopeError):
@@ -28,11 +31,18 @@ class BusyError(EnvelopeError):
 
 
 class Route:
-    """An upstream and what the operator decided about it. ``settings`` may be replaced."""
+    """An upstream and what the operator decided about it. ``settings`` may be replaced.
 
-    def __init__(self, upstream: Upstream, settings: UpstreamSettings) -> None:
+    No body is kept that is longer than ``largest`` bytes.
+    """
+
+    def __init__(
+        self, upstream: Upstream, settings: UpstreamSettings, *, largest: int = 1024 * 1024
+    ) -> None:
         self.upstream = upstream
         self.settings = settings
+        self._largest = largest
+        self._keepings: dict[int, tuple[Rules, Keeping]] = {}
         self._rooms: dict[tuple[str | None, int], asyncio.Semaphore] = {}
 
     @property
@@ -45,6 +55,16 @@ class Route:
         if tool is None or not self.settings.tools:
             return self.settings.rules
         return self.settings.tools.get(tool, self.settings.rules)
+
+    def keeping(self, tool: str | None = None) -> Keeping:
+        """What may be said and kept of calls of a tool, or of what is no tool call."""
+        rules = self.rules(tool)
+        found = self._keepings.get(id(rules))
+        if found is None or found[0] is not rules:
+            if len(self._keepings) > _MOST_KEEPINGS:  # of rules that hold no more
+                self._keepings.clear()
+            found = self._keepings[id(rules)] = (rules, _keeping_of(rules, self._largest))
+        return found[1]
 
     def room(self, tool: str | None) -> AbstractAsyncContextManager[None] | None:
         """To be entered while a call is under way. RATE_LIMITED where it gets no turn."""
@@ -73,6 +93,11 @@ class Route:
         finally:
             for room in taken:
                 room.release()
+
+
+def _keeping_of(rules: Rules, largest: int) -> Keeping:
+    redactor = Redactor(rules.redact_credentials, rules.redact_keys, rules.redact_pointers)
+    return Keeping(redactor, rules.digests, rules.bodies, largest)
 
 
 async def _enter(room: asyncio.Semaphore, patience: float, what: str, count: int) -> None:

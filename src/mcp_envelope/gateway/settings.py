@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from mcp_envelope.core.ports import Durability
+
 CheckMode = Literal["off", "warn", "strict"]
 LabelMode = Literal["meta", "off"]
 UnknownTools = Literal["refuse", "pass"]
+Bodies = Literal["none", "errors", "all"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -21,6 +24,8 @@ class Rules:
 
     ``timeout`` (seconds) and ``concurrency`` (calls at once) are without bound where they are
     0. ``retries`` counts further attempts at a call of which nothing reached the upstream.
+    ``bodies`` are kept of no, failed or all calls, after redaction; without ``digests`` neither
+    these nor bodies are. What is redacted: ``core.redaction``.
     """
 
     input: CheckMode = "strict"
@@ -30,6 +35,11 @@ class Rules:
     timeout: float = 0.0
     concurrency: int = 0
     retries: int = 2
+    bodies: Bodies = "none"
+    digests: bool = True
+    redact_credentials: bool = True
+    redact_keys: tuple[str, ...] = ()
+    redact_pointers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +80,41 @@ class HttpSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSettings:
+    """How the record is sealed, and for how long it is kept.
+
+    ``checkpoint_time`` and ``keep_days`` are without bound where they are 0. ``key`` is the file
+    of the signing key, None for the one in the state directory. A body that is longer than
+    ``max_body_bytes`` is not kept.
+    """
+
+    checkpoints: bool = True
+    checkpoint_lines: int = 1_000
+    checkpoint_time: float = 60.0
+    key: str | None = None
+    publish_file: str | None = None
+    publish_command: tuple[str, ...] = field(default=(), repr=False)
+    index: bool = True
+    keep_days: int = 0
+    archive: str | None = None
+    max_body_bytes: int = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything. ``http`` is None for the stdio door.
 
     ``ledger`` is a ledger URL, None for the default file of this upstream. ``path`` is the file
-    that was read, None if there was none.
+    that was read, None if there was none. ``deterministic`` gives times and ids that are the same
+    in each run, for tests.
     """
 
     upstreams: tuple[UpstreamSettings, ...]
     http: HttpSettings | None = None
     ledger: str | None = field(default=None, repr=False)
+    durability: Durability = "process"
+    record: RecordSettings = field(default_factory=RecordSettings)
+    deterministic: bool = False
     namespace: bool = True
     log_level: LogLevel = "info"
     max_request_bytes: int = 4 * 1024 * 1024

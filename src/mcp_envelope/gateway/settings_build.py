@@ -10,7 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from .settings import HttpSettings, Rules, Settings, UpstreamSettings
+from mcp_envelope.core.credentials import folded
+
+from .settings import HttpSettings, RecordSettings, Rules, Settings, UpstreamSettings
 from .settings_mistakes import KeyPath, dotted
 from .settings_names import prefix_of
 from .settings_tree import Tree
@@ -28,10 +30,15 @@ from .settings_values import (
 T = TypeVar("T")
 
 _LONGEST_SECRET: Final = 65_536
-_TOP: Final = ("namespace", "log_level", "max_request_bytes", "max_result_bytes")
+_TOP: Final = (
+    *("durability", "deterministic", "namespace", "log_level"),
+    *("max_request_bytes", "max_result_bytes"),
+)
+_RECORD: Final = ("checkpoints", "checkpoint_lines", "index", "keep_days", "max_body_bytes")
 _TIMES: Final = ("idle", "grace", "connect_timeout")
 _COMMAND_ONLY: Final = ("env", "cwd", "processes", "idle", "grace")
 _URL_ONLY: Final = ("headers",)
+_LISTS: Final = ("redact_keys", "redact_pointers")
 _RULES: Final = tuple(field.name for field in fields(Rules))
 #: Headers that belong to the connection or the protocol.
 _RESERVED: Final = frozenset(
@@ -54,7 +61,7 @@ class Builder:
     def build(self, path: str | None) -> Settings:
         """The settings; SettingsError with all mistakes."""
         tree, value = self._tree, self._tree.value
-        given = {name: value[name] for name in _TOP if name in value}
+        given: dict[str, Any] = {name: value[name] for name in _TOP if name in value}
         rules = self._rules(("rules",), {})
         upstreams = [
             self._upstream(name, rules)
@@ -64,11 +71,34 @@ class Builder:
         self._check_names()
         http = self._http() if "http" in value else None
         ledger = self._try(("ledger",), ledger_of)
+        record = self._record(ledger)
         if not upstreams and not tree.mistakes:
             hint = "add [upstreams.NAME] with a command or a url"
             tree.complain(("upstreams",), "there is no server to stand in front of", hint)
         tree.stop_if_wrong()
-        return Settings(upstreams=tuple(upstreams), http=http, ledger=ledger, path=path, **given)
+        return Settings(
+            upstreams=tuple(upstreams), http=http, ledger=ledger, record=record, path=path, **given
+        )
+
+    def _record(self, ledger: str | None) -> RecordSettings:
+        at: KeyPath = ("record",)
+        entry = self._tree.get(at) or {}
+        given: dict[str, Any] = {name: entry[name] for name in _RECORD if name in entry}
+        if "checkpoint_time" in entry:
+            read = self._try((*at, "checkpoint_time"), lambda value, _: seconds_of(value))
+            given["checkpoint_time"] = read or 0.0
+        for name in ("key", "publish_file", "archive"):
+            path = self._try((*at, name), path_of)
+            given[name] = str(path) if path is not None else None
+        command = self._try((*at, "publish_command"), lambda value, _: words_of(value))
+        found = RecordSettings(**given, publish_command=command or ())
+        if found.keep_days and ledger is not None and not ledger.startswith("sqlite:"):
+            hint = "keep the record in sqlite:PATH, or leave it out"
+            self._tree.complain((*at, "keep_days"), "has no effect on this ledger", hint)
+        if found.archive and not found.keep_days:
+            hint = "add record.keep_days, or leave it out"
+            self._tree.complain((*at, "archive"), "has no effect: nothing is removed", hint)
+        return found
 
     def _try(self, path: KeyPath, read: Callable[[Any, Path], T]) -> T | None:
         """The value at a place as it is read, None if there is none or it is wrong."""
@@ -86,7 +116,21 @@ class Builder:
         if self._tree.get((*path, "timeout")) is not None:
             seconds = self._try((*path, "timeout"), lambda value, _: seconds_of(value))
             found["timeout"] = seconds if seconds is not None else 0.0
+        own = self._tree.get(path) or {}
+        if own.get("digests") is False and own.get("bodies", "none") != "none":
+            message = "has no effect without digests"
+            self._tree.complain((*path, "bodies"), message, "leave one of them out")
+        for name in _LISTS:
+            found[name] = self._listed((*path, name), tuple(found.get(name, ())))
         return {name: found[name] for name in _RULES if name in found}
+
+    def _listed(self, path: KeyPath, items: tuple[str, ...]) -> tuple[str, ...]:
+        """Keys and pointers of what is redacted; what could never redact anything is a mistake."""
+        for index, item in enumerate(self._tree.get(path) or ()):
+            if path[-1] == "redact_keys" and not folded(item):
+                hint = "name a member, such as ssn"
+                self._tree.complain((*path, index), "has no letters or digits", hint)
+        return items
 
     def _upstream(self, name: str, inherited: Mapping[str, Any]) -> UpstreamSettings:
         at: KeyPath = ("upstreams", name)

@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from .settings import HttpSettings, Settings, UpstreamSettings
+from .settings import HttpSettings, RecordSettings, Settings, UpstreamSettings
 from .settings_mistakes import dotted
 
-_TOP: Final = ("ledger", "namespace", "log_level", "max_request_bytes", "max_result_bytes")
+_TOP: Final = (
+    "ledger",
+    "durability",
+    "deterministic",
+    "namespace",
+    "log_level",
+    "max_request_bytes",
+    "max_result_bytes",
+)
 _SAFE: Final = ("log_level",)
 _SAFE_HTTP: Final = ("hosts", "origins")
 _SAFE_UPSTREAM: Final = ("rules", "tools")
@@ -28,6 +36,11 @@ class Changes:
 def changes(old: Settings, new: Settings) -> Changes:
     """What differs between two settings."""
     found = [(name, name in _SAFE) for name in _TOP if getattr(old, name) != getattr(new, name)]
+    found += [
+        (f"record.{field.name}", False)
+        for field in fields(RecordSettings)
+        if getattr(old.record, field.name) != getattr(new.record, field.name)
+    ]
     found += _http_changes(old.http, new.http)
     before = {upstream.name: upstream for upstream in old.upstreams}
     after = {upstream.name: upstream for upstream in new.upstreams}

@@ -17,9 +17,9 @@ from .settings_tree import Tree
 _MOST: Final = 200
 _ROUNDS: Final = 4
 #: Ledgers that are to come.
-_LATER: Final = frozenset({"postgres", "postgresql", "sqlite"})
+_LATER: Final = frozenset({"postgres", "postgresql"})
 #: Below these, values may be secret.
-_SECRET: Final = frozenset({"env", "headers", "command", "url", "ledger"})
+_SECRET: Final = frozenset({"env", "headers", "command", "publish_command", "url", "ledger"})
 
 
 def check(tree: Tree) -> set[KeyPath]:

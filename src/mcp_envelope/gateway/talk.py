@@ -112,6 +112,7 @@ class Talk:
             return
         call = self._call(frame, head, outlet)
         call.sent, call.flaw = sent or frame, flaw or self._clash(frame)
+        call.keeping = self._route.keeping(tool_of(call))
         self._calls[id(frame)] = call
         try:
             await exchange(call, self._stages)
@@ -243,8 +244,8 @@ class Talk:
             label=self._label,
             ledger=ground.ledger,
             instance=ground.instance,
-            now=ground.now,
-            tick=ground.tick,
+            now=ground.clockwork.now,
+            lasted=ground.clockwork.lasted,
             report=_report,
         )
 
@@ -326,7 +327,7 @@ class Talk:
             if not isinstance(result.get("_meta", {}), dict):
                 return None
             return ("result", "_meta", LABEL), label_of(result, frame.meta, facts)
-        self._tasks.accept(frame, facts)
+        self._tasks.accept(frame, facts, call.keeping)
         return None
 
     def _listened(self) -> None:

@@ -10,7 +10,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mcp_envelope.core.entry import output_body
+from mcp_envelope.core.bodies import Keeping, noted
+from mcp_envelope.core.entry import unlabelled
 from mcp_envelope.core.frame import Frame
 from mcp_envelope.pipeline.record import LABEL
 
@@ -24,17 +25,17 @@ class Tasks:
     """The facts about calls that were answered with a task, by the task's id."""
 
     def __init__(self) -> None:
-        self._facts: OrderedDict[str, Facts] = OrderedDict()
+        self._facts: OrderedDict[str, tuple[Facts, Keeping]] = OrderedDict()
 
-    def accept(self, frame: Frame, facts: Facts) -> None:
-        """Remember a call, if it was answered with a task."""
+    def accept(self, frame: Frame, facts: Facts, keeping: Keeping) -> None:
+        """Remember a call, and what may be said of it, if it was answered with a task."""
         result = frame.value.get("result")
         task = result.get("task") if isinstance(result, dict) else None
         if isinstance(result, dict) and result.get("resultType") == "task":
             task = result
         name = task.get("taskId") if isinstance(task, dict) else None
         if isinstance(name, str):
-            self._facts[name] = facts
+            self._facts[name] = (facts, keeping)
             if len(self._facts) > _MOST:
                 self._facts.popitem(last=False)
 
@@ -54,11 +55,14 @@ class Tasks:
         return self._found(frame.params.get("taskId"), frame, ("params", "result"))
 
     def _found(self, name: object, frame: Frame, path: Path) -> tuple[Path, Facts] | None:
-        facts = self._facts.get(name) if isinstance(name, str) else None
+        known = self._facts.get(name) if isinstance(name, str) else None
         result = frame.document.at("/" + "/".join(path))
-        if facts is None or result is None or not result.is_object:
+        if known is None or result is None or not result.is_object:
             return None
         if not isinstance(result.value.get("_meta", {}), dict):
             return None
-        output = output_body(result, LABEL).as_json()
-        return (*path, "_meta", LABEL), {**facts, "output": output, "task": name}
+        facts, keeping = known
+        output = noted(unlabelled(result, LABEL), "output", keeping)
+        warnings = [*facts.get("warnings", ()), *output.warnings]
+        told = {"output": output.body.as_json(), "warnings": warnings, "task": name}
+        return (*path, "_meta", LABEL), {**facts, **told}

@@ -8,8 +8,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_envelope.core.bodies import Keeping
 from mcp_envelope.core.door import Outlet
-from mcp_envelope.core.entry import Body
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame
 from mcp_envelope.core.kind import Kind
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 TOOL_CALL: Final = "tools/call"
 #: What the ledger has lines for even if nothing goes wrong.
 RECORDED: Final = frozenset({TOOL_CALL, "resources/read", "prompts/get", "completion/complete"})
+#: What is kept of a call where nobody said anything.
+KEEPING: Final = Keeping()
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -30,7 +32,8 @@ class Call:
 
     ``frame`` is what the client sent, ``sent`` what goes to the upstream: the same, unless a
     name or an id had to change on the way. ``outlet`` is where everything goes that comes back.
-    ``request_id`` is ours and unique, ``flaw`` why the call can go nowhere. ``ended`` is the
+    ``request_id`` is ours and unique, ``flaw`` why the call can go nowhere, ``keeping`` what may
+    be said and kept of it. ``ended`` is the
     canonical code with which the call is
     ended from outside, None as long as it is not; ``dispatched`` whether the upstream may have
     seen it.
@@ -52,7 +55,7 @@ class Call:
     correlation_id: str | None = None
     grant: str | None = None
     tool: Tool | None = None
-    input: Body | None = None
+    keeping: Keeping = KEEPING
     warnings: list[str] = field(default_factory=list)
     flaw: EnvelopeError | None = None
     ended: str | None = None
@@ -102,6 +105,8 @@ class Stages:
       answer; ``learn`` is shown each answer.
     - ``label`` gives what is put into an answer besides, and where; it is handed the facts about
       the call where that was recorded.
+    - ``now`` is the time as lines say it, ``lasted`` how many milliseconds have gone since a
+      time of the gateway's clock.
     - ``report`` is told of what nobody foresaw.
     """
 
@@ -120,5 +125,5 @@ class Stages:
     ledger: Ledger
     instance: str
     now: Callable[[], str]
-    tick: Callable[[], float]
+    lasted: Callable[[float], float]
     report: Callable[[Call, BaseException], None]

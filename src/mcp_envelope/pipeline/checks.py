@@ -11,6 +11,7 @@ from mcp_envelope.core.schema import SchemaCheck
 
 from .call import Call
 from .catalog import Tool
+from .record import shown_place
 
 Mode = Literal["off", "warn", "strict"]
 #: Looks a call's tool up once more, in a list that was not asked for before that time, by the
@@ -45,7 +46,7 @@ async def check_input(call: Call, mode: Mode, again: Again) -> None:
     problems = _problems(check, arguments, _ARGUMENTS)
     if mode == "strict":
         raise _error("INVALID_TOOL_INPUT", problems)
-    call.warn(f"INVALID_TOOL_INPUT: {problems[0].rule} at {problems[0].pointer}")
+    call.warn(_remark("INVALID_TOOL_INPUT", problems[0], call))
 
 
 async def check_output(call: Call, answer: Frame, mode: Mode, again: Again) -> None:
@@ -65,7 +66,7 @@ async def check_output(call: Call, answer: Frame, mode: Mode, again: Again) -> N
     if problems and mode == "strict":
         raise _error("INVALID_TOOL_OUTPUT", problems)
     for problem in problems[:1]:
-        call.warn(f"INVALID_TOOL_OUTPUT: {problem.rule} at {problem.pointer}")
+        call.warn(_remark("INVALID_TOOL_OUTPUT", problem, call))
 
 
 def is_final(answer: Frame) -> bool:
@@ -116,6 +117,10 @@ def _problems(check: SchemaCheck, value: object, base: str) -> list[Problem]:
         Problem(base + each.pointer, each.rule, each.message, each.hint, each.severity)
         for each in found
     ]
+
+
+def _remark(code: str, problem: Problem, call: Call) -> str:
+    return f"{code}: {problem.rule} at {shown_place(problem.pointer, call.keeping.redactor)}"
 
 
 def _error(code: str, problems: list[Problem]) -> EnvelopeError:

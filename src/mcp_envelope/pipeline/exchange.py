@@ -11,7 +11,7 @@ import orjson
 from mcp_envelope.core import spans
 from mcp_envelope.core.document import dump
 from mcp_envelope.core.door import Answer
-from mcp_envelope.core.entry import Receipt
+from mcp_envelope.core.entry import Facts, Receipt
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, id_key
 from mcp_envelope.core.link import Reply
@@ -199,7 +199,8 @@ def _answer(
         return Answer(body=answered.body, status=answered.status, headers=answered.headers)
     named = stages.rename(call, frame)
     raw = named.raw
-    facts = _label_facts(call, record, receipt) if receipt is not None else None
+    said = record.facts
+    facts = _label_facts(call, said, receipt) if receipt is not None and said is not None else None
     label = stages.label(call, frame, facts)
     if label is not None:
         raw = spans.put(raw, label[0], _text_of(label[1]), named.value)
@@ -216,17 +217,18 @@ def _text_of(label: Mapping[str, Any]) -> bytes:
         return dump(label)
 
 
-def _label_facts(call: Call, record: Record, receipt: Receipt) -> dict[str, Any]:
+def _label_facts(call: Call, facts: Facts, receipt: Receipt) -> dict[str, Any]:
+    """What a label says: the same as the line, and where that is."""
     return {
-        "kind": str(call.kind) if call.kind is not None else None,
+        "kind": facts.kind,
         "request_id": call.request_id,
         "run_id": call.run_id,
         "seq": receipt.seq,
         "digest": f"sha256:{receipt.digest}",
-        "input": call.input.as_json() if call.input is not None else {"state": "absent"},
-        "output": record.output.as_json(),
-        "duration_ms": record.duration_ms,
-        "warnings": list(call.warnings),
+        "input": facts.input.as_json(),
+        "output": facts.output.as_json(),
+        "duration_ms": facts.duration_ms,
+        "warnings": list(facts.warnings),
     }
 
 

@@ -1,140 +1,35 @@
 """A ledger in a file of JSON Lines, which anybody can read and nothing rewrites.
 
-Each line is handed to the operating system before ``append`` returns, so that it survives the
-death of the process; nothing is forced to the disk, so that it may not survive a loss of power.
+With durability ``process`` lines are handed to the operating system before ``append`` returns, so
+that they survive the death of the process; with ``power`` they are forced to the disk as well.
 
 Lines are written by the event loop itself: a write of a line takes about 1 µs, handing it to a
-thread 30 µs. Nothing can come in between, which also makes the order that of the calls.
+thread 30 µs. Only where the disk has to be waited for a thread does it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
 import os
-import stat
-import sys
-from dataclasses import replace
-from hashlib import sha256
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from mcp_envelope.core.entry import Facts, Receipt, line
-from mcp_envelope.core.errors import ConfigError, EnvelopeError
-from mcp_envelope.core.ports import LedgerError
+from mcp_envelope.core.ports import Durability, LedgerError, Writing
 
-from .places import make_private
+from .chain import Chain, Unwritten
+from .draft import Batch, Head
+from .jsonl_bodies import Bodies, force
+from .jsonl_scan import head_of
+from .jsonl_source import JsonLinesSource
+from .locks import note_of, open_locked, require_locks, unlock, write_note
+from .places import path_of
 from .tail import Tail, Torn, read_tail
 
-if sys.platform != "win32":
-    import fcntl
-
 _log: Final = logging.getLogger("mcp_envelope.ledger")
-_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND
-_TRIES: Final = 10
-
-
-class JsonLinesLedger:
-    """The chain of one file: made if absent, else continued. ``path`` is where it is.
-
-    A lock that dies with the process keeps it for one writer. LedgerError, naming the holder
-    if that is known, if it is taken, no ledger, or out of reach.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._fd: int | None = None
-        fd = _open_locked(path)
-        try:
-            tail = _tail_of(fd, path)
-        except BaseException:
-            os.close(fd)
-            raise
-        self._fd = fd
-        self._note = _note_of(path)
-        self._seq = tail.seq
-        self._prev = tail.prev
-        self._size = tail.size
-        self._torn = tail.torn
-        self._is_failing = False
-        if self._torn:
-            size = self._torn.size
-            _log.warning("%s ends in %d bytes of a line never finished; going on", path, size)
-        # Only to name us to whoever comes second: the lock itself is on the ledger.
-        with contextlib.suppress(OSError):
-            _write_note(self._note)
-
-    @property
-    def url(self) -> str:
-        """``jsonl:PATH``."""
-        return f"jsonl:{self.path}"
-
-    async def append(self, facts: Facts) -> Receipt:
-        """Write a line; when this returns it survives the death of the process."""
-        before = b""
-        torn = self._torn
-        if torn:
-            before = torn.ending
-            facts = replace(facts, warnings=(torn.warning(), *facts.warnings))
-        text = line(facts, self._seq, self._prev)
-        self._write(b"%b%b\n" % (before, text))
-        if torn:
-            self._torn = Torn()
-        receipt = Receipt(self._seq, sha256(text).hexdigest())
-        self._seq += 1
-        self._prev = receipt.digest
-        return receipt
-
-    async def close(self) -> None:
-        """Let go of the file."""
-        fd, self._fd = self._fd, None
-        if fd is not None:
-            # Ours as long as the lock is held, which ends with the descriptor.
-            with contextlib.suppress(OSError):
-                self._note.unlink()
-            os.close(fd)
-
-    def _write(self, data: bytes) -> None:
-        fd = self._fd
-        if fd is None:
-            raise EnvelopeError("the record is closed", code="RECORD_UNAVAILABLE")
-        done = 0
-        try:
-            self._look(fd)
-            done = os.write(fd, data)
-            while done < len(data):
-                done += _write_more(fd, data[done:])
-        except OSError as error:
-            # What got there of it stays, and the next line that gets there tells of it.
-            self._torn.add(data[:done])
-            self._size += done
-            raise self._unavailable(error) from None
-        self._size += done
-        if self._is_failing:
-            self._is_failing = False
-            _log.warning("%s can be written again", self.path)
-
-    def _look(self, fd: int) -> None:
-        """See that the file is still the one that was written so far: deleted, it would be lost."""
-        found = os.fstat(fd)
-        if found.st_nlink == 0:
-            raise OSError(errno.ENOENT, "its file was deleted")
-        if found.st_size != self._size:
-            raise OSError(errno.EIO, "something else wrote to its file")
-
-    def _unavailable(self, error: OSError) -> EnvelopeError:
-        reason = error.strerror or type(error).__name__
-        if not self._is_failing:
-            self._is_failing = True
-            _log.error("%s cannot be written: %s", self.path, reason)
-        return EnvelopeError(
-            f"the record cannot be written: {reason}",
-            code="RECORD_UNAVAILABLE",
-            hint=_HINTS.get(error.errno or 0, ""),
-        )
-
-
+_RESTART: Final = "restart the gateway once the disk is well"
 _HINTS: Final = {
     errno.ENOSPC: "make room on the disk of the ledger",
     errno.EDQUOT: "make room: the disk quota of the ledger's owner is used up",
@@ -144,23 +39,132 @@ _HINTS: Final = {
 }
 
 
+class JsonLinesLedger(Chain):
+    """The chain of one file: made if absent, else continued. ``path`` is where it is.
+
+    A lock that dies with the process keeps it for one writer. LedgerError, naming the holder
+    if that is known, if it is taken, no ledger, or out of reach.
+    """
+
+    def __init__(self, path: Path, writing: Writing | None = None) -> None:
+        writing = writing or Writing()
+        self.path = path
+        fd = open_locked(path, path)
+        try:
+            tail = _tail_of(fd, path)
+            head = Head(tail.seq, tail.prev, tree=None)
+            if writing.sealing is not None:
+                head = head_of(fd, path, tail)
+        except BaseException:
+            os.close(fd)
+            raise
+        super().__init__(_File(path, fd, tail, writing.durability), head, writing)
+
+    @property
+    def url(self) -> str:
+        """``jsonl:PATH``."""
+        return f"jsonl:{self.path}"
+
+
+class _File:
+    """The file of a ledger, for the one who holds the lock on it."""
+
+    def __init__(self, path: Path, fd: int, tail: Tail, durability: Durability) -> None:
+        self._path = path
+        self._note = note_of(path)
+        self._fd = fd
+        self._size = tail.size
+        self._torn = tail.torn
+        self._forces = durability == "power"
+        self._is_unsure = False
+        self._bodies = Bodies(path, forces=self._forces)
+        if self._torn:
+            size = self._torn.size
+            _log.warning("%s ends in %d bytes of a line never finished; going on", path, size)
+        # Only to name us to whoever comes second: the lock itself is on the ledger.
+        with suppress(OSError):
+            write_note(self._note)
+        if self._forces:
+            _force_folder(path)
+
+    @property
+    def where(self) -> str:
+        """Its path."""
+        return str(self._path)
+
+    def remarks(self) -> Sequence[str]:
+        """What the next line says of a torn tail."""
+        return (self._torn.warning(),) if self._torn else ()
+
+    def write(self, batch: Batch) -> None:
+        """All lines in one write, behind the bodies that belong to them."""
+        if self._is_unsure:
+            raise Unwritten("the disk lost what it had taken", hint=_RESTART)
+        ending = self._torn.ending
+        data = ending + b"\n".join(batch.lines) + b"\n"
+        done = 0
+        try:
+            self._look()
+            self._bodies.write(batch.bodies)
+            done = os.write(self._fd, data)
+            while done < len(data):
+                done += _write_more(self._fd, data[done:])
+        except OSError as error:
+            lines = self._count(data[:done], len(ending))
+            if lines:
+                self._force()
+            raise _unwritten(error, lines) from None
+        self._size += done
+        if self._torn:
+            self._torn = Torn()
+        self._force()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._bodies.close()
+        unlock(self._fd, self._note)
+
+    def _count(self, data: bytes, begin: int) -> int:
+        """The lines in what got there; the rest stays, and the next line tells of it."""
+        self._size += len(data)
+        end = data.rfind(b"\n", begin) + 1
+        if end == 0:
+            self._torn.add(data)
+            return 0
+        self._torn = Torn()
+        self._torn.add(data[end:])
+        return data.count(b"\n", begin)
+
+    def _force(self) -> None:
+        if not self._forces:
+            return
+        try:
+            force(self._fd)
+        except OSError as error:
+            # What the disk lost may look written ever after: nothing may be built on that.
+            self._is_unsure = True
+            raise Unwritten(error.strerror or "the disk fails", hint=_RESTART) from None
+
+    def _look(self) -> None:
+        """See that the file is still the one that was written so far: deleted, it would be lost."""
+        found = os.fstat(self._fd)
+        if found.st_nlink == 0:
+            raise OSError(errno.ENOENT, "its file was deleted")
+        if found.st_size != self._size:
+            raise OSError(errno.EIO, "something else wrote to its file")
+
+
 class JsonLinesStore:
     """``jsonl:PATH``."""
 
-    def open(self, place: str) -> JsonLinesLedger:
+    def open(self, place: str, writing: Writing | None = None) -> JsonLinesLedger:
         """The ledger in that file; ``~`` is the home folder."""
-        if sys.platform == "win32":
-            hint = "the gateway runs on Linux and macOS"
-            raise ConfigError("jsonl: ledgers cannot be locked on Windows", hint=hint)
-        hint = "write jsonl:PATH, like jsonl:calls.jsonl or jsonl:/var/log/calls.jsonl"
-        if not place or "\0" in place:
-            raise ConfigError("a jsonl: ledger needs the path of a file", hint=hint)
-        if place.startswith("//") and not place.startswith("///"):
-            raise ConfigError("a jsonl: ledger is a file on this machine", hint=hint)
-        try:
-            return JsonLinesLedger(Path(place).expanduser().absolute())
-        except RuntimeError:
-            raise ConfigError("~ stands for no known home folder", hint=hint) from None
+        require_locks("jsonl")
+        return JsonLinesLedger(path_of("jsonl", place), writing)
+
+    def read(self, place: str) -> JsonLinesSource:
+        """The same, to be read."""
+        return JsonLinesSource(path_of("jsonl", place))
 
 
 def _tail_of(fd: int, path: Path) -> Tail:
@@ -172,75 +176,9 @@ def _tail_of(fd: int, path: Path) -> Tail:
         raise LedgerError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _open_locked(path: Path) -> int:
-    """An open file that is ours alone, and that stands at ``path``."""
-    for _ in range(_TRIES):
-        fd = _open(path)
-        try:
-            _lock(fd, path)
-            # Between opening and locking it may have been deleted or replaced.
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(fd), path.stat()):
-                    return fd
-        except BaseException:
-            os.close(fd)
-            raise
-        os.close(fd)
-    raise LedgerError(f"{path} is deleted or replaced as fast as it is made")
-
-
-def _open(path: Path) -> int:
-    try:
-        make_private(path.parent)
-        fd = os.open(path, _FLAGS, 0o600)
-    except OSError as error:
-        raise LedgerError(
-            f"{path} cannot be opened: {error.strerror}",
-            hint="see to its folder and permissions, or name another file",
-        ) from None
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise LedgerError(f"{path} is not a regular file", hint="name another one")
-    return fd
-
-
-def _lock(fd: int, path: Path) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = _read_note(_note_of(path))
-        whom = f"process {holder}" if holder is not None else "another process"
-        raise LedgerError(
-            f"{path} is being written by {whom}",
-            hint="a ledger has one writer: end that one, or name another file",
-            taken=True,
-            holder=holder,
-        ) from None
-    except OSError as error:
-        raise LedgerError(
-            f"{path} cannot be locked: {error.strerror}", hint="name a file on a local disk"
-        ) from None
-
-
-def _note_of(path: Path) -> Path:
-    """Where the writer's process id is noted: beside the file itself, whatever links lead to it."""
-    real = path.resolve()
-    return real.with_name(real.name + ".lock")
-
-
-def _write_note(note: Path) -> None:
-    fd = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        os.write(fd, b"%d\n" % os.getpid())
-    finally:
-        os.close(fd)
-
-
-def _read_note(note: Path) -> int | None:
-    try:
-        return int(note.read_bytes()[:20])
-    except (OSError, ValueError):
-        return None
+def _unwritten(error: OSError, done: int) -> Unwritten:
+    reason = error.strerror or type(error).__name__
+    return Unwritten(reason, hint=_HINTS.get(error.errno or 0, ""), done=done)
 
 
 def _write_more(fd: int, data: bytes) -> int:
@@ -248,3 +186,13 @@ def _write_more(fd: int, data: bytes) -> int:
     if done == 0:
         raise OSError(errno.EIO, "the disk takes nothing more")
     return done
+
+
+def _force_folder(path: Path) -> None:
+    """So that the name of a new file survives too."""
+    with suppress(OSError):
+        folder = os.open(path.resolve().parent, os.O_RDONLY)
+        try:
+            force(folder)
+        finally:
+            os.close(folder)

@@ -3,23 +3,58 @@
 from __future__ import annotations
 
 from collections import deque
-from hashlib import sha256
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NoReturn
 
-from mcp_envelope.core.entry import GENESIS, Facts, Receipt, line
-from mcp_envelope.core.errors import ConfigError, EnvelopeError
+from mcp_envelope.core.errors import ConfigError
+from mcp_envelope.core.ports import Writing
+
+from .chain import Chain
+from .draft import Batch, Head
 
 KEPT: Final = 10_000
 
 
-class MemoryLedger:
+class _Shelf:
+    """The newest lines, and the bodies that belong to them."""
+
+    where: Final = "the ledger in memory"
+
+    def __init__(self, keep: int) -> None:
+        self.lines: deque[bytes] = deque(maxlen=keep)
+        self.bodies: dict[str, tuple[int, bytes]] = {}
+        self._keep = keep
+
+    def remarks(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+    def write(self, batch: Batch) -> None:
+        """Keep it."""
+        # Copies: what orjson writes keeps the much larger block that it was written into.
+        self.lines.extend(bytes(memoryview(text)) for text in batch.lines)
+        if not batch.bodies and not self.bodies:
+            return
+        for digest, seq, body in batch.bodies:
+            self.bodies.pop(digest, None)  # so that the oldest are always the first
+            self.bodies[digest] = (seq, body)
+        begin = batch.seq + len(batch.lines) - self._keep
+        while self.bodies and next(iter(self.bodies.values()))[0] < begin:
+            del self.bodies[next(iter(self.bodies))]
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class MemoryLedger(Chain):
     """Keeps the newest ``keep`` lines; the chain goes on over those that were dropped."""
 
-    def __init__(self, keep: int = KEPT) -> None:
-        self._lines: deque[bytes] = deque(maxlen=keep)
-        self._seq = 0
-        self._prev = GENESIS
-        self._is_open = True
+    def __init__(self, keep: int = KEPT, writing: Writing | None = None) -> None:
+        writing = writing or Writing()
+        self._shelf = _Shelf(keep)
+        head = Head() if writing.sealing else Head(tree=None)
+        # There is no disk to wait for.
+        super().__init__(self._shelf, head, Writing(sealing=writing.sealing))
 
     @property
     def url(self) -> str:
@@ -29,31 +64,26 @@ class MemoryLedger:
     @property
     def lines(self) -> list[bytes]:
         """The lines that are kept, oldest first, without newlines. Readable after closing."""
-        return list(self._lines)
+        return list(self._shelf.lines)
 
-    async def append(self, facts: Facts) -> Receipt:
-        """Keep a line."""
-        if not self._is_open:
-            raise EnvelopeError("the record is closed", code="RECORD_UNAVAILABLE")
-        text = line(facts, self._seq, self._prev)
-        receipt = Receipt(self._seq, sha256(text).hexdigest())
-        # A copy: what orjson writes keeps the much larger block that it was written into.
-        self._lines.append(bytes(memoryview(text)))
-        self._seq += 1
-        self._prev = receipt.digest
-        return receipt
-
-    async def close(self) -> None:
-        """Take no more lines."""
-        self._is_open = False
+    @property
+    def bodies(self) -> dict[str, bytes]:
+        """The bodies that are kept with them, by their SHA-256 (hex)."""
+        return {digest: body for digest, (_, body) in self._shelf.bodies.items()}
 
 
 class MemoryStore:
     """``memory:``."""
 
-    def open(self, place: str) -> MemoryLedger:
+    def open(self, place: str, writing: Writing | None = None) -> MemoryLedger:
         """A new ledger, each time."""
         if place:
-            hint = "write memory: alone, or jsonl:PATH for a file"
+            hint = "write memory: alone, or sqlite:PATH for a file"
             raise ConfigError("a ledger in memory has no place", hint=hint)
-        return MemoryLedger()
+        return MemoryLedger(writing=writing)
+
+    def read(self, place: str) -> NoReturn:
+        """Never."""
+        raise ConfigError(
+            "a ledger in memory is gone with its process", hint="name one that was kept in a file"
+        )

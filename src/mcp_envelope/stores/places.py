@@ -28,7 +28,7 @@ def state_directory() -> Path:
             named = Path(os.environ.get("XDG_STATE_HOME", ""))
             base = named if named.is_absolute() else Path.home() / ".local" / "state"
     except RuntimeError:
-        hint = "set HOME, or name a ledger with --ledger jsonl:PATH"
+        hint = "set HOME, or name a ledger with --ledger sqlite:PATH"
         raise ConfigError("there is no home folder to keep the ledger in", hint=hint) from None
     return base / "mcp-envelope"
 
@@ -41,7 +41,21 @@ def default_path(name: str, number: int = 1) -> Path:
     safe = _UNSAFE.sub("_", name)[:_LONGEST] or "gateway"
     if safe != name:
         safe += "-" + sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
-    return state_directory() / (f"{safe}.jsonl" if number == 1 else f"{safe}-{number}.jsonl")
+    return state_directory() / (f"{safe}.db" if number == 1 else f"{safe}-{number}.db")
+
+
+def path_of(scheme: str, place: str) -> Path:
+    """The path in a URL of a ledger in a file; ``~`` is the home folder."""
+    example = {"sqlite": "calls.db"}.get(scheme, f"calls.{scheme}")
+    hint = f"write {scheme}:PATH, like {scheme}:{example} or {scheme}:/var/log/{example}"
+    if not place or "\0" in place:
+        raise ConfigError(f"a {scheme}: ledger needs the path of a file", hint=hint)
+    if place.startswith("//") and not place.startswith("///"):
+        raise ConfigError(f"a {scheme}: ledger is a file on this machine", hint=hint)
+    try:
+        return Path(place).expanduser().absolute()
+    except RuntimeError:
+        raise ConfigError("~ stands for no known home folder", hint=hint) from None
 
 
 def make_private(folder: Path) -> None:

@@ -1,0 +1,113 @@
+"""What `doctor` looks at of the record: where it is kept, who writes it, what signs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from mcp_envelope.core.document import parse
+from mcp_envelope.core.errors import ConfigError, EnvelopeError
+from mcp_envelope.core.ports import LedgerError
+from mcp_envelope.stores import read_ledger
+from mcp_envelope.stores.locks import holder_of, note_of
+
+from . import parts
+from .checkup import BROKEN, UNREACHABLE, Finding
+from .keys import key_path, stored
+from .settings import Settings
+
+_AHEAD: Final = 60.0
+
+
+def store(settings: Settings) -> Iterator[Finding]:
+    """Whether the record could be written; nothing is made or changed."""
+    path = parts.ledger_path_of(settings)
+    if path is None:
+        hint = "name a file with --ledger sqlite:PATH to keep it"
+        yield Finding("store", "note", "the record is in memory and gone with the process", hint)
+        return
+    scheme = (settings.ledger or "sqlite:").partition(":")[0]
+    url = f"{scheme}:{path}"
+    wrong = _obstacle(path)
+    if wrong is not None:
+        yield wrong
+    elif path.exists():
+        yield from _existing(url, path, is_named=settings.ledger is not None)
+    else:
+        yield Finding("store", "ok", f"{url} will be made")
+
+
+def key(settings: Settings) -> Iterator[Finding]:
+    """Whether there is a key that signs the record, or can be one."""
+    if parts.ledger_path_of(settings) is None:
+        return
+    if not settings.record.checkpoints:
+        hint = "leave out record.checkpoints = false"
+        yield Finding("key", "note", "the record is not signed: it could be written anew", hint)
+        return
+    named = settings.record.key
+    try:
+        path = key_path(Path(named) if named is not None else None)
+        keys = stored(path)
+    except (ConfigError, OSError) as error:
+        yield Finding("key", "problem", str(error), "", UNREACHABLE)
+        return
+    if keys and keys[0].is_current:
+        yield Finding("key", "ok", f"{keys[0].key.name} in {path}")
+        return
+    wrong = _obstacle(path, "key", "name another file with record.key")
+    yield wrong if wrong is not None else Finding("key", "ok", f"{path} will be made")
+
+
+def _obstacle(
+    path: Path, area: str = "store", other: str = "name another file with --ledger sqlite:PATH"
+) -> Finding | None:
+    """Why a file cannot be written, as far as that can be seen without doing it."""
+    if path.exists() and not path.is_file():
+        return Finding(area, "problem", f"{path} is no regular file", other, UNREACHABLE)
+    place = path
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if place != path and not place.is_dir():
+        return Finding(area, "problem", f"{place} is no folder", other, UNREACHABLE)
+    if not os.access(place, os.W_OK):
+        hint = f"change its permissions, or {other}"
+        return Finding(area, "problem", f"{place} cannot be written", hint, UNREACHABLE)
+    return None
+
+
+def _existing(url: str, path: Path, *, is_named: bool) -> Iterator[Finding]:
+    locked = note_of(path) if url.startswith("sqlite:") else path
+    try:
+        held = holder_of(locked, path)
+        count, newest = _newest(url)
+    except (ConfigError, LedgerError, EnvelopeError, OSError) as error:
+        yield Finding("store", "problem", str(error), "", UNREACHABLE)
+        return
+    if held is not None and is_named:
+        yield Finding("store", "problem", held.message, held.hint, UNREACHABLE)
+    elif held is not None:
+        yield Finding("store", "ok", f"{held.message}: the next free file beside it is used")
+    else:
+        yield Finding("store", "ok", f"{url} goes on: {count:,} lines")
+    if newest is not None and newest > datetime.now(UTC).timestamp() + _AHEAD:
+        said = datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds")
+        hint = "the clock of this machine was put back, or was wrong then: set it"
+        yield Finding("clock", "problem", f"the newest line is from {said}", hint, BROKEN)
+
+
+def _newest(url: str) -> tuple[int, float | None]:
+    """How many lines have been written to a ledger, and when the last one was."""
+    source = read_ledger(url)
+    try:
+        _, count = source.bounds()
+        place = source.place_of(count - 1) if count else None
+        if place is None:
+            return count, None
+        time = parse(source.at(place)).value["time"]
+        return count, datetime.fromisoformat(time).timestamp()
+    finally:
+        source.close()

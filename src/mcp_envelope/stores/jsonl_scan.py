@@ -1,0 +1,106 @@
+"""The lines of a JSON Lines ledger, told from what broken writes left between them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from mcp_envelope.core.entry import MOST
+from mcp_envelope.core.merkle import Frontier
+from mcp_envelope.core.ports import LedgerError, Placed
+
+from .draft import SEALED, Head
+from .tail import Tail
+
+_BEGIN: Final = re.compile(
+    rb'\{"v":1,"event":"[a-z]+","seq":(0|[1-9][0-9]{0,18}),"prev":"[0-9a-f]{64}",'
+)
+_END: Final = b"]}\n"
+_TORN: Final = b'"warnings":["torn tail: the '
+_CLAIM: Final = re.compile(
+    re.escape(_TORN) + rb"([0-9]{1,19}) bytes before this line are no line, sha256:([0-9a-f]{64})"
+)
+_BUFFER: Final = 1 << 20
+
+
+def seq_of(line: bytes) -> int | None:
+    """The number that a line gives itself; None if it looks like no line."""
+    found = _BEGIN.match(line)
+    return int(found[1]) if found is not None else None
+
+
+def placed(file: BinaryIO) -> Iterator[Placed]:
+    """The lines of a file from where it stands on, without what later lines say is torn.
+
+    A line that lacks its newline is none yet.
+    """
+    at = file.tell()
+    held = _Held()
+    for piece in file:
+        end = at + len(piece)
+        if not piece.endswith(b"\n"):
+            break
+        if piece.endswith(_END) and end - at <= MOST + 1 and _BEGIN.match(piece):
+            if held.line is not None and not held.is_torn_by(piece):
+                yield held.line
+            held = _Held(Placed(at, end, piece[:-1]))
+        else:
+            held.add(piece)
+        at = end
+    if held.line is not None:
+        yield held.line
+
+
+class _Held:
+    """A line that the next one may say is torn, and what came behind it that is no line."""
+
+    __slots__ = ("line", "loose", "total")
+
+    def __init__(self, line: Placed | None = None) -> None:
+        self.line = line
+        self.loose = 0
+        self.total: Any = None
+
+    def add(self, piece: bytes) -> None:
+        """Something that is no line."""
+        if self.line is not None:
+            self.total = self.total or sha256(self.line.line + b"\n")
+            self.total.update(piece)
+        self.loose += len(piece)
+
+    def is_torn_by(self, piece: bytes) -> bool:
+        """Whether the next line says so, and says it right."""
+        if _TORN not in piece or self.line is None:
+            return False
+        claim = _CLAIM.search(piece)
+        if claim is None or int(claim[1]) != self.line.after - self.line.place + self.loose:
+            return False
+        total = self.total or sha256(self.line.line + b"\n")
+        return bool(claim[2].decode() == total.hexdigest())
+
+
+def head_of(fd: int, path: Path, tail: Tail) -> Head:
+    """Where the chain of an open file goes on, tree included: it is read from its beginning.
+
+    LedgerError where it is not whole: a checkpoint over that would say what is not so.
+    """
+    head = Head(tree=Frontier())
+    tree = Frontier()
+    with open(fd, "rb", buffering=_BUFFER, closefd=False) as file:
+        file.seek(0)
+        for one in placed(file):
+            line = one.line
+            if seq_of(line) != tree.size:
+                hint = "keep it, and name another file; a verifier says more"
+                raise LedgerError(f"{path} is damaged: line {tree.size} is not in it", hint=hint)
+            if not tree.size:
+                head.first = sha256(line).hexdigest()
+            tree.add(sha256(b"\x00" + line).digest())
+            head.since = 0 if line.startswith(SEALED) else head.since + 1
+    if tree.size != tail.seq:
+        raise LedgerError(f"{path} is damaged at its end", hint="keep it, and name another file")
+    head.seq, head.prev, head.tree = tail.seq, tail.prev, tree
+    return head

@@ -1,0 +1,154 @@
+"""The SQLite database of a ledger: its tables, how it is made, found to be ours, and migrated.
+
+A database file of a ledger is never opened but by SQLite. POSIX drops the locks that a process
+holds on a file as soon as any descriptor of it is closed there, those of a writer too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from mcp_envelope.core.ports import LedgerError
+
+#: "MCPE": what says that a database is a ledger of ours.
+APPLICATION: Final = 0x4D435045
+
+_VERSION_1: Final = """
+CREATE TABLE lines(seq INTEGER PRIMARY KEY, line BLOB NOT NULL);
+CREATE TABLE nodes(
+    level INTEGER, idx INTEGER, hash BLOB NOT NULL, PRIMARY KEY(level, idx)
+) WITHOUT ROWID;
+CREATE TABLE bodies(digest TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
+-- Which line was the last that a body belongs to: once that is removed the body goes too.
+CREATE TABLE uses(digest TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX uses_seq ON uses(seq);
+CREATE TABLE facts(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TRIGGER lines_never_change BEFORE UPDATE ON lines
+    BEGIN SELECT RAISE(ABORT, 'a line of a ledger never changes'); END;
+CREATE TRIGGER lines_stay BEFORE DELETE ON lines
+    WHEN old.seq >= coalesce((SELECT CAST(value AS INTEGER) FROM facts WHERE name = 'removed'), 0)
+    BEGIN SELECT RAISE(ABORT, 'a line of a ledger is not deleted'); END;
+CREATE TRIGGER nodes_never_change BEFORE UPDATE ON nodes
+    BEGIN SELECT RAISE(ABORT, 'a hash of a ledger never changes'); END;
+CREATE TRIGGER nodes_stay BEFORE DELETE ON nodes
+    BEGIN SELECT RAISE(ABORT, 'a hash of a ledger is not deleted'); END;
+"""
+
+#: What makes version n + 1 of version n. Released ones never change.
+MIGRATIONS: Final[tuple[str, ...]] = (_VERSION_1,)
+
+_HINT: Final = "name another file"
+
+
+def connect(path: Path, mode: str, *, timeout: float = 0.0) -> sqlite3.Connection:
+    """A connection without transactions of its own: ``ro``, ``rw`` or ``ro&immutable=1``."""
+    url = f"file:{quote(str(path))}?mode={mode}"
+    return sqlite3.connect(
+        url, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
+    )
+
+
+def code_of(error: sqlite3.Error) -> int:
+    """The primary result code of SQLite."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+def open_database(
+    path: Path, named: Path, migrations: Sequence[str] = MIGRATIONS
+) -> sqlite3.Connection:
+    """The database at ``path``, made if absent, migrated if old; ``named`` is what it is called.
+
+    For the writer, who holds the lock. LedgerError, and not a byte is changed, if it is no
+    ledger of ours or of a newer version.
+    """
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        found = None
+    except OSError as error:
+        raise LedgerError(f"{named} cannot be opened: {error.strerror}") from None
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        raise LedgerError(f"{named} is not a regular file", hint=_HINT)
+    try:
+        if found is None or found.st_size == 0:
+            _make(path, migrations)
+        else:
+            with contextlib.closing(connect(path, "ro")) as connection:
+                version = check(connection, named, len(migrations))
+            if version < len(migrations):
+                with contextlib.closing(connect(path, "rw")) as connection:
+                    _migrate(connection, version, migrations)
+        return connect(path, "rw")
+    except LedgerError:
+        raise
+    except sqlite3.Error as error:
+        raise LedgerError(f"{named} cannot be opened: {error}") from None
+    except OSError as error:
+        raise LedgerError(f"{named} cannot be made: {error.strerror}") from None
+
+
+def check(connection: sqlite3.Connection, named: Path, known: int = len(MIGRATIONS)) -> int:
+    """The version of a ledger's schema. LedgerError if it is no ledger, or newer than we are."""
+    try:
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        if code_of(error) != sqlite3.SQLITE_NOTADB:
+            raise
+        application = version = 0
+    if application != APPLICATION or version < 1:
+        raise LedgerError(f"{named}: it is not a ledger", hint=_HINT)
+    if version > known:
+        raise LedgerError(
+            f"{named}: a newer version of mcp-envelope wrote it (schema {version}, known: {known})",
+            hint=f"install that version, or {_HINT}",
+        )
+    return version
+
+
+def _make(path: Path, migrations: Sequence[str]) -> None:
+    """Make an empty ledger: all of it appears at once, or nothing."""
+    new = path.with_name(path.name + ".new")
+    # What is left of a database that is gone must not be taken for the log of this one.
+    for name in (new.name, path.name):
+        for ending in ("-wal", "-shm", "-journal"):
+            path.with_name(name + ending).unlink(missing_ok=True)
+    new.unlink(missing_ok=True)
+    fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with contextlib.closing(connect(new, "rw")) as connection:
+            # It is forced to the disk as a whole, and what breaks off here is thrown away.
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            _migrate(connection, 0, migrations)
+            connection.execute("PRAGMA journal_mode = WAL")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    new.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _migrate(connection: sqlite3.Connection, version: int, migrations: Sequence[str]) -> None:
+    """Take all steps from a version on, or none."""
+    steps = "\n".join(migrations[version:])
+    try:
+        connection.executescript(
+            f"BEGIN IMMEDIATE;\n{steps}\nPRAGMA application_id = {APPLICATION};\n"
+            f"PRAGMA user_version = {len(migrations)};\nCOMMIT;"
+        )
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

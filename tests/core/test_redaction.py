@@ -1,0 +1,409 @@
+"""Redaction: what goes, what stays as it is, and what it costs."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from mcp_envelope.core.canonical import canonical
+from mcp_envelope.core.document import parse
+from mcp_envelope.core.errors import EnvelopeError
+from mcp_envelope.core.pointer import pointer_of
+from mcp_envelope.core.redaction import REDACTED, Redacted, Redactor
+
+USUAL = Redactor()
+CANARY = "zq8canary7xw"
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJlLWNhbmFyeQ"
+PEM = f"-----BEGIN RSA PRIVATE KEY-----\nMIIE{CANARY}\n-----END RSA PRIVATE KEY-----"
+
+
+def redacted(value: Any, side: Any = "input", rules: Redactor = USUAL) -> Redacted | None:
+    """What is left of a value."""
+    before = copy.deepcopy(value)
+    found = rules.redacted(value, side, canonical(value))
+    assert value == before
+    return found
+
+
+def left(value: Any, side: Any = "input", rules: Redactor = USUAL) -> Any:
+    """The value itself where nothing was found."""
+    found = redacted(value, side, rules)
+    return value if found is None else found.value
+
+
+def test_values_go_by_the_names_of_their_members() -> None:
+    """Wherever these stand, whole objects and lists too; the places are named."""
+    found = redacted(
+        {
+            "user": "a",
+            "password": "x",
+            "deep": [{"X-Api-Key": 7, "n": 1}, {"credentials": {"a": "b"}}],
+            "has_secret": True,
+            "token": None,
+            "cookie": "",
+        }
+    )
+    assert found is not None
+    assert found.value == {
+        "user": "a",
+        "password": REDACTED,
+        "deep": [{"X-Api-Key": REDACTED, "n": 1}, {"credentials": REDACTED}],
+        "has_secret": True,
+        "token": None,
+        "cookie": "",
+    }
+    assert list(found.value) == ["user", "password", "deep", "has_secret", "token", "cookie"]
+    assert str(found) == "/password, /deep/0/X-Api-Key, /deep/1/credentials"
+
+
+@pytest.mark.parametrize(
+    "value,kept",
+    [
+        ({"pin": 13}, {"pin": 13}),
+        ({"pin": "1234"}, {"pin": REDACTED}),
+        ({"pin": 1234}, {"pin": REDACTED}),
+        ({"pass": 7, "fail": 0}, {"pass": 7, "fail": 0}),
+        ({"user": "u", "pass": "x"}, {"user": "u", "pass": REDACTED}),
+        ([{"name": "DB_PASSWORD", "value": "x"}], [{"name": "DB_PASSWORD", "value": REDACTED}]),
+        ([{"name": "LANG", "value": "x"}], [{"name": "LANG", "value": "x"}]),
+        (["--token", "x", "-v"], ["--token", REDACTED, "-v"]),
+        (["--token=x", "-v"], [f"--token={REDACTED}", "-v"]),
+        (["token", "x"], ["token", "x"]),
+    ],
+)
+def test_names_that_stand_elsewhere(value: Any, kept: Any) -> None:
+    """In lists of variables and headers, and in the words of a command."""
+    assert left(value) == kept
+
+
+TEXTS = [
+    ("Authorization: Bearer abcdef123", f"Authorization: {REDACTED}"),
+    ("use Bearer abcdef123 for it", f"use Bearer {REDACTED} for it"),
+    ("basic dXNlcjpwYXNz", f"basic {REDACTED}"),
+    ("curl -H 'Cookie: a=b; c=d' x", f"curl -H 'Cookie: {REDACTED}' x"),
+    ("postgres://u:hunt@er2@h/db", f"postgres://u:{REDACTED}@h/db"),
+    ("https://h/x?n=1&token=abc&m=2#f", f"https://h/x?n=1&token={REDACTED}&m=2#f"),
+    ("https://h/#access_token=abc&m=2", f"https://h/#access_token={REDACTED}&m=2"),
+    ("https://h/?key=abc", f"https://h/?key={REDACTED}"),
+    (f"a {PEM} b", f"a {REDACTED} b"),
+    (f"a {PEM[:60]}", f"a {REDACTED}"),
+    (f"see {JWT}.", f"see {REDACTED}."),
+    ("ghp_" + "a1" * 18, REDACTED),
+    ("github_pat_" + "a1" * 18, REDACTED),
+    ("glpat-" + "a1" * 10, REDACTED),
+    ("sk-proj-" + "a1" * 10, REDACTED),
+    ("sk_" + "live_" + "a1" * 10, REDACTED),
+    ("xox" + "b-" + "1" * 12 + "-abc", REDACTED),
+    ("AKIA" + "IOSFODNN7EXAMPLE", REDACTED),
+    ("AIza" + "a1" * 18, REDACTED),
+    ("npm_" + "a1" * 18, REDACTED),
+    ("PRIVATE+KEY+x+12345678+AAAA", REDACTED),
+    ("password: correct horse battery\nuser: me", f"password: {REDACTED}\nuser: me"),
+    ("  - api_key: 'x y'", f"  - api_key: '{REDACTED}'"),
+    ("PASSWORD=hunter2\nX=1", f"PASSWORD={REDACTED}\nX=1"),
+    ("export API_KEY=hunter2 X=1", f"export API_KEY={REDACTED} X=1"),
+    ("password = a'b\"c", f"password = {REDACTED}"),
+    ("credentials:\n  user: a\n  x: y\nnext: 1", f"credentials:\n  {REDACTED}\nnext: 1"),
+    ("my API key: abc def", f"my API key: {REDACTED} def"),
+    ("**Password:** hunter2", f"**Password:** {REDACTED}"),
+    ("run --password hunter2 now", f"run --password {REDACTED} now"),
+    ("<db><password>hunter2</password></db>", f"<db><password>{REDACTED}</password></db>"),
+    ('Said: {"password": "x \\" y", "b": 1}', f'Said: {{"password": "{REDACTED}", "b": 1}}'),
+    ('Said: {"secrets": {"a": "b"}}', f'Said: {{"secrets": {REDACTED}'),
+    ('\\"password\\":\\"x y\\"', f'\\"password\\":\\"{REDACTED}\\"'),
+    ('{"password":"x","n":[1,2]}', f'{{"password":"{REDACTED}","n":[1,2]}}'),
+    ('{"\\u0070assword":"x"}', f'{{"password":"{REDACTED}"}}'),
+    ('{"password":"x","password":null}', f'{{"password":"{REDACTED}","password":null}}'),
+    (
+        json.dumps({"a": json.dumps({"token": "x"})}),
+        json.dumps({"a": json.dumps({"token": REDACTED}, separators=(",", ":"))}).replace(
+            ": ", ":"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("text,kept", TEXTS, ids=[text[:30] for text, _ in TEXTS])
+def test_texts(text: str, kept: str) -> None:
+    """Only the secret in a text goes, and what is left stays as it is when it is seen again."""
+    found = redacted({"a": [text]})
+    assert found is not None
+    assert found.value == {"a": [kept]}
+    assert found.places == ("/a/0",)
+    assert redacted(found.value) is None
+    assert USUAL.line(text) == kept or text.startswith("{")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "the token was refused",
+            "basic information about bearer tokens",
+            "a sketch of a risk-free",
+        ),
+        *(
+            "http://h:8080/a@b",
+            "ssh://git@h/x",
+            "secret://vault/x",
+            "max_tokens=5",
+            "password=null",
+        ),
+        *(
+            "mcp/request:tools/call:get_token",
+            "INVALID_TOOL_INPUT: x#/required at /a/token",
+            "12:30",
+        ),
+        *(
+            "sk-learn is a library",
+            "-----BEGIN PUBLIC KEY-----",
+            "?page=2&cursor=abc",
+            "tokenizer=x",
+        ),
+        *('{"max_tokens": 5}', "[redacted]", "Password:", "password: ", "use --token", "a key: b"),
+    ],
+)
+def test_texts_that_hold_no_secret(text: str) -> None:
+    """They stay the very same."""
+    assert redacted({"a": text}) is None
+
+
+def test_names_of_members_are_texts_too() -> None:
+    """A credential may be one; members that would then be one and the same stay apart."""
+    key = "ghp_" + "a1" * 18
+    other = "ghp_" + "b2" * 18
+    found = redacted({key: 1, other: 2, "x": {key: {"password": "p"}}})
+    assert found is not None
+    assert found.value["x"] == {REDACTED: {"password": REDACTED}}
+    assert len(found.value) == 3
+    assert key not in str(found) + repr(found.value)
+
+
+def test_an_operators_keys_and_places() -> None:
+    """Keys in any spelling, places for one side, text blocks that repeat them too."""
+    rules = Redactor(
+        credentials=False,
+        keys=("customer ssn",),
+        pointers=(
+            *("/output/structuredContent/rows/*/email", "/input/a/0", "/input/b/*"),
+            *("/output/structuredContent/x~1y", "/input/p~0q"),
+        ),
+    )
+    assert left({"customerSSN": 5, "password": "p"}, rules=rules) == {
+        "customerSSN": REDACTED,
+        "password": "p",
+    }
+    given = {"a": ["s", "t"], "b": {"x": 1, "y": [2]}, "p~q": "s", "rows": [{"email": "e"}]}
+    assert left(given, rules=rules) == {
+        "a": [REDACTED, "t"],
+        "b": {"x": REDACTED, "y": REDACTED},
+        "p~q": REDACTED,
+        "rows": [{"email": "e"}],
+    }
+    content = {"rows": [{"email": "e", "n": 1}, {"n": 2}], "x/y": [1]}
+    text = {"type": "text", "text": json.dumps(content, indent=2)}
+    found = redacted({"content": [text], "structuredContent": content}, "output", rules)
+    assert found is not None
+    kept = {"rows": [{"email": REDACTED, "n": 1}, {"n": 2}], "x/y": REDACTED}
+    assert found.value["structuredContent"] == json.loads(found.value["content"][0]["text"]) == kept
+    assert redacted({"rows": [{"email": "e"}]}, "output", rules) is None
+    whole = Redactor(pointers=("/input",))
+    told = redacted({"x": 1}, "input", whole)
+    assert (left({"x": 1}, "input", whole), str(told)) == (REDACTED, "the whole")
+
+
+def test_few_places_are_named() -> None:
+    """The rest is counted."""
+    found = redacted([{"password": str(number)} for number in range(50)])
+    assert found is not None
+    assert (len(found.places), found.more) == (20, 30)
+    assert str(found).endswith("/19/password and 30 more")
+
+
+def test_places_are_told_without_what_is_below_them() -> None:
+    """Names of members below a redacted place may be secrets."""
+    rules = Redactor(pointers=("/input/people/*",))
+    assert rules.place("input", ["people", "0", "ann"]) == "/people/0"
+    assert rules.place("input", ["a", "password", "b"]) == "/a/password"
+    assert rules.place("input", ["a", "b"]) == "/a/b"
+    assert rules.place("output", ["ghp_" + "a1" * 18, "b"]) == f"/{REDACTED}/b"
+
+
+SPELLINGS = st.sampled_from(
+    *[
+        [
+            "password",
+            "PASSWORD",
+            "db_password",
+            "apiKey",
+            "X-API-Key",
+            "api key",
+            "clientSecret",
+            "auth_token",
+        ]
+    ]
+)
+PLAIN_KEYS = st.sampled_from(
+    ["a", "b", "rows", "text", "name", "cursor", "max_tokens", "next_page_token"]
+)
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-1000, 1000), st.text(alphabet="abc xyz.,:/", max_size=20)
+)
+
+
+def trees(keys: st.SearchStrategy[str], leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Values of any shape."""
+    return st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+        max_leaves=12,
+    )
+
+
+def with_canaries() -> st.SearchStrategy[Any]:
+    """Values with canaries under credentials' names, and in texts that say what they are."""
+    secret = st.sampled_from([CANARY, f"{CANARY} and more", f'"{CANARY}\\'])
+    hidden = st.builds(lambda name, value: {name: value}, SPELLINGS, trees(PLAIN_KEYS, secret))
+    said = st.sampled_from(
+        [
+            *(
+                f"password={CANARY}",
+                f"Authorization: Bearer {CANARY}",
+                f"see https://u:{CANARY}@h/",
+            ),
+            *(f"x\napi_key: {CANARY}\ny", PEM, f'{{"token": "{CANARY}"', f"--secret {CANARY}"),
+            *(f"?a=1&access_token={CANARY}", f"<password>{CANARY}</password>"),
+        ]
+    )
+    inside = hidden.map(json.dumps) | hidden.map(lambda value: json.dumps(json.dumps(value)))
+    return trees(PLAIN_KEYS, SCALARS | hidden | said | inside)
+
+
+@given(with_canaries())
+def test_no_canary_is_left(value: Any) -> None:
+    """Wherever it stands, under any spelling, in texts and in JSON in texts."""
+    kept = left(value)
+    assert CANARY not in json.dumps(kept)
+    assert redacted(kept) is None
+    if CANARY not in json.dumps(value):
+        assert kept is value or REDACTED in json.dumps(kept)
+
+
+@given(trees(st.text(max_size=8), SCALARS | st.text(max_size=30) | st.floats(allow_nan=False)))
+@example({"": [{}, []]})
+def test_what_is_left_is_left_alone(value: Any) -> None:
+    """Redacting twice is redacting once, whatever the value."""
+    try:
+        kept = left(value)
+    except EnvelopeError:
+        assume(False)
+    assert redacted(kept) is None
+
+
+@given(trees(PLAIN_KEYS, SCALARS), st.data())
+def test_no_place_of_an_operators_is_left(value: Any, data: st.DataObject) -> None:
+    """A pointer to any part takes that part, with stars in it too."""
+    path: list[str] = []
+    here = value
+    while isinstance(here, (dict, list)) and here:
+        step = data.draw(
+            st.sampled_from(sorted(here) if isinstance(here, dict) else list(range(len(here))))
+        )
+        here = here[step]
+        path.append(data.draw(st.sampled_from([str(step), "*"])) if path else str(step))
+    rules = Redactor(pointers=("/input" + pointer_of(path),))
+    kept = left(value, rules=rules)
+    for step in path:
+        if step == "*":
+            return  # what is below differs from item to item
+        kept = kept[int(step)] if isinstance(kept, list) else kept[step]
+    assert kept == REDACTED or here is None or isinstance(here, bool) or here in ("", [], {})
+
+
+HOSTILE = [
+    *("password:" * 100_000, "password=" * 100_000, '"password":"' * 80_000, "://a:" * 200_000),
+    *(
+        "eyJ" * 300_000,
+        "-----BEGIN PRIVATE KEY-----" * 30_000,
+        "Bearer " * 130_000,
+        "<password>" * 90_000,
+    ),
+    *("token\\" * 150_000, "api " * 200_000 + "key: x", "--token " * 110_000, "?token=&" * 110_000),
+    *(
+        "credentials:\n " * 60_000,
+        "a" * 900_000 + "token=x",
+        "[" * 900_000 + "token",
+        "\\u0070" * 150_000,
+    ),
+    *(
+        "'''password='''" * 60_000,
+        "password\\\\\\\\" * 80_000,
+        "ghp_" * 220_000,
+        "Basic " + "a" * 900_000,
+    ),
+    *(
+        '{"password":' * 80_000,
+        "xox" * 300_000,
+        "password: |\n  x\n" * 60_000,
+        "-" * 900_000 + "secret",
+    ),
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=[text[:20] for text in HOSTILE])
+def test_it_takes_bounded_time(text: str) -> None:
+    """A megabyte of any text takes at most about a second, on a slow machine a few."""
+    began = perf_counter()
+    redacted({"a": text[: 1024 * 1024 - 100]})
+    assert perf_counter() - began < 5
+
+
+def test_deep_and_wide_values_take_bounded_time() -> None:
+    """As deep as a document may be, and with as many members as fit."""
+    deep: Any = {"password": CANARY}
+    for _ in range(198):
+        deep = [deep]
+    assert CANARY not in json.dumps(left(deep))
+    began = perf_counter()
+    wide = {f"password{number}": CANARY for number in range(30_000)}
+    assert CANARY not in json.dumps(left(wide))
+    assert perf_counter() - began < 5
+    huge = {"password": CANARY, "rest": "x" * (1024 * 1024)}
+    assert left(huge) == REDACTED
+
+
+def test_nothing_costs_next_to_nothing() -> None:
+    """One search over the canonical form: some 15 µs of 10 KB."""
+    rows = [{"id": n, "name": f"person {n}", "at": "2026-01-01T00:00:00Z"} for n in range(170)]
+    form = parse(json.dumps(rows).encode())
+    text = canonical(form)
+    best = min(_timed(rows, text) for _ in range(20))
+    assert best < 0.000_5
+
+
+def _timed(value: Any, form: bytes) -> float:
+    began = perf_counter()
+    assert USUAL.redacted(value, "output", form) is None
+    return perf_counter() - began
+
+
+def test_halves_of_surrogate_pairs_do_no_harm() -> None:
+    """Texts of lines may hold them."""
+    assert USUAL.line("a\ud800 password=x") == f"a\ufffd password={REDACTED}"
+
+
+def test_the_table_of_the_page_is_true(root: Path) -> None:
+    """What it says of calls and the record."""
+    page = (root / "docs" / "redaction.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\{.*?\})` \| `(\{.*?\})` \|$", page, re.MULTILINE)
+    assert len(rows) == 10
+    for given_text, kept in rows:
+        assert left(json.loads(given_text)) == json.loads(kept)

@@ -1,0 +1,203 @@
+"""The database of a ledger: whose it is, which version it has, and how it gets the next one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+from tests.core.facts import some_facts
+
+from mcp_envelope.core.ports import LedgerError
+from mcp_envelope.stores import sqlite_schema
+from mcp_envelope.stores.sqlite import SqliteLedger
+from mcp_envelope.stores.sqlite_schema import APPLICATION, MIGRATIONS, open_database
+from mcp_envelope.stores.sqlite_source import SqliteSource
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a ledger may be made."""
+    return tmp_path / "calls.db"
+
+
+def tables(path: Path) -> set[str]:
+    """What a database has."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+
+
+def test_the_schema_is_the_published_one(path: Path) -> None:
+    """`PRAGMA user_version`, `application_id`, and the tables that docs and verifiers name."""
+    asyncio.run(SqliteLedger(path).close())
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for pragma, value in (
+            ("user_version", 1),
+            ("application_id", 0x4D435045),
+            ("journal_mode", "wal"),
+        ):
+            assert connection.execute(f"PRAGMA {pragma}").fetchone() == (value,)
+    assert tables(path) >= {"lines", "nodes", "bodies", "facts"}
+
+
+def foreign(path: Path, *statements: str) -> bytes:
+    """A database of somebody else's; its bytes."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("CREATE TABLE lines(seq INTEGER PRIMARY KEY, line BLOB)",),
+        ("PRAGMA user_version = 1", "CREATE TABLE a(b)"),
+        ("PRAGMA journal_mode = WAL", "CREATE TABLE a(b)"),
+        ("PRAGMA application_id = 7", "PRAGMA user_version = 1"),
+        (f"PRAGMA application_id = {APPLICATION}", "CREATE TABLE a(b)"),
+    ],
+)
+def test_a_database_that_is_no_ledger_is_not_touched(
+    path: Path, statements: tuple[str, ...]
+) -> None:
+    """Neither written to nor read as one; and nothing stays behind beside it."""
+    before = foreign(path, *statements)
+    for opened in (SqliteLedger, SqliteSource):
+        with pytest.raises(LedgerError, match="it is not a ledger; name another file") as caught:
+            opened(path)
+        assert str(path) in str(caught.value)
+        assert not caught.value.taken
+    assert path.read_bytes() == before
+    assert not {one.name for one in path.parent.iterdir()} - {
+        "calls.db",
+        "calls.db-shm",
+        "calls.db-wal",
+    }
+
+
+@pytest.mark.parametrize("content", [b"hello", b'{"v":1,"event":"started"}\n' * 50, b"\0" * 9_000])
+def test_a_file_that_is_no_database_is_not_touched(path: Path, content: bytes) -> None:
+    """A mistyped path costs nobody a file."""
+    path.write_bytes(content)
+    with pytest.raises(LedgerError, match="it is not a ledger"):
+        SqliteLedger(path)
+    assert path.read_bytes() == content
+    assert [one.name for one in path.parent.iterdir()] == ["calls.db"]
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    """Folders, pipes, links in circles, and paths that lead through files."""
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_bytes(b"")
+    for name in ("folder", "pipe"):
+        with pytest.raises(LedgerError, match="not a regular file"):
+            SqliteLedger(tmp_path / name)
+        with pytest.raises(LedgerError, match="not a regular file"):
+            SqliteSource(tmp_path / name)
+    for place in (tmp_path / "circle", tmp_path / "file" / "calls.db"):
+        with pytest.raises(LedgerError, match="cannot be opened"):
+            SqliteLedger(place)
+    names = {one.name for one in tmp_path.iterdir()}
+    assert names == {"circle", "pipe", "folder", "file"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_folder_that_may_not_be_written_to_is_named(tmp_path: Path) -> None:
+    """With the reason of the operating system."""
+    tmp_path.chmod(0o500)
+    with pytest.raises(LedgerError, match="Permission denied"):
+        SqliteLedger(tmp_path / "calls.db")
+
+
+def test_an_empty_file_becomes_a_ledger(path: Path) -> None:
+    """As tools that make names for files leave them; it is its owner's alone then."""
+    path.touch(mode=0o644)
+    ledger = SqliteLedger(path)
+    asyncio.run(ledger.append(some_facts()))
+    asyncio.run(ledger.close())
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_log_of_a_ledger_that_is_gone_is_not_taken_for_that_of_a_new_one(path: Path) -> None:
+    """Else lines of the old one would come back in the midst of the new one."""
+    old = SqliteLedger(path)
+    asyncio.run(old.append(some_facts(tool="old")))
+    path.unlink()
+    asyncio.run(old.close())
+    assert Path(f"{path}-wal").exists()
+    new = SqliteLedger(path)
+    assert asyncio.run(new.append(some_facts(tool="new"))).seq == 0
+    asyncio.run(new.close())
+    with contextlib.closing(SqliteSource(path)) as source:
+        assert [b'"tool":"new"' in one.line for one in source.after(0)] == [True]
+
+
+def test_a_newer_ledger_is_left_to_newer_versions(path: Path) -> None:
+    """It says which version wrote it, and which we know."""
+    asyncio.run(SqliteLedger(path).close())
+    foreign(path, "PRAGMA user_version = 7")
+    before = path.read_bytes()
+    for opened in (SqliteLedger, SqliteSource):
+        with pytest.raises(LedgerError, match=r"newer version .*\(schema 7, known: 1\); install"):
+            opened(path)
+    assert path.read_bytes() == before
+
+
+NEXT = (
+    "CREATE TABLE more(name TEXT); INSERT INTO more SELECT count(*) FROM lines;",
+    "ALTER TABLE more ADD COLUMN other TEXT;",
+)
+
+
+def test_an_older_ledger_gets_what_is_new(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All steps that it lacks, once; its lines stay what they are."""
+
+    async def write() -> None:
+        ledger = SqliteLedger(path)
+        await ledger.append(some_facts())
+        await ledger.close()
+
+    asyncio.run(write())
+    steps = (*MIGRATIONS, *NEXT)
+    for _ in range(2):
+        with contextlib.closing(open_database(path, path, steps)) as connection:
+            assert connection.execute("SELECT * FROM more").fetchall() == [("1", None)]
+            assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+            assert connection.execute("SELECT count(*) FROM lines").fetchone() == (1,)
+    new = path.with_name("new.db")
+    with contextlib.closing(open_database(new, new, steps)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+    with pytest.raises(LedgerError, match="schema 3, known: 1"):
+        SqliteLedger(path)
+
+
+def test_a_step_that_fails_changes_nothing(path: Path) -> None:
+    """The ledger stays at the version that it had, and whole."""
+    asyncio.run(SqliteLedger(path).close())
+    with pytest.raises(LedgerError, match="cannot be opened: no such table: nowhere"):
+        open_database(path, path, (*MIGRATIONS, NEXT[0], "DELETE FROM nowhere;"))
+    assert "more" not in tables(path)
+    ledger = SqliteLedger(path)
+    assert asyncio.run(ledger.append(some_facts())).seq == 0
+    asyncio.run(ledger.close())
+
+
+def test_a_damaged_ledger_is_not_gone_on_with(path: Path) -> None:
+    """Hashes that are lost cannot be made up."""
+
+    async def write() -> None:
+        ledger = SqliteLedger(path)
+        await asyncio.gather(*(ledger.append(some_facts()) for _ in range(300)))
+        await ledger.close()
+
+    asyncio.run(write())
+    foreign(path, "DROP TRIGGER nodes_stay", "DELETE FROM nodes")
+    with pytest.raises(LedgerError, match=r"lines 0 to 255 is not there.*; keep it, and name"):
+        SqliteLedger(path)
+    assert sqlite_schema.MIGRATIONS == MIGRATIONS

@@ -18,7 +18,7 @@ import pytest
 from tests.faults.clients import Pipe
 from tests.faults.crowd import Books, Crowd
 from tests.faults.ledgers import calls_in, lines_at
-from tests.faults.scene import POWER, STDIO, Scene, run, scene
+from tests.faults.scene import POWER, STDIO, Scene, run, scene, until
 
 SEED = os.environ.get("FAULTS_SEED") or str(time.time_ns())
 HASTY = "tests.faults.hasty"
@@ -115,7 +115,8 @@ class Campaign:
         """With calls in all states."""
         await self.start()
         clients = self.clients()
-        await asyncio.sleep(self.chance.uniform(0.0, 0.25))
+        await self.some_calls()
+        await asyncio.sleep(self.chance.uniform(0.0, 0.02))
         await self.kill()
         await asyncio.gather(*clients)
 
@@ -123,11 +124,16 @@ class Campaign:
         """With the last lines and what the ledger does when it is closed under way."""
         await self.start()
         clients = self.clients()
-        await asyncio.sleep(0.1)
+        await self.some_calls()
         self.here.gateway.terminate()
         await asyncio.sleep(self.chance.uniform(0.0, 0.05))
         await self.kill()
         await asyncio.gather(*clients)
+
+    async def some_calls(self) -> None:
+        """Wait until some calls more were made: how many takes no notice of a slow machine."""
+        wanted = len(self.crowd.told) + self.chance.randint(0, 80)
+        await until(lambda: len(self.crowd.told) >= wanted, 10)
 
     def clients(self) -> list[asyncio.Task[None]]:
         """The load."""

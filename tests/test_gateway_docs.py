@@ -97,21 +97,6 @@ def test_verbs_read_a_record(
         assert "INVALID_TOOL_INPUT" in said
 
 
-def test_the_chain_can_be_checked_as_shown(ledger: Path, tmp_path: Path) -> None:
-    """The program of the page accepts a whole chain, and says where another one breaks."""
-    (program,) = blocks(RUNNING, "python")
-
-    def check(path: Path) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-c", program, str(path)]
-        return subprocess.run(words, capture_output=True, text=True, check=False)
-
-    assert "5 lines, one chain" in check(ledger).stdout
-    lines = ledger.read_bytes().splitlines(keepends=True)
-    broken = tmp_path / "broken.jsonl"
-    broken.write_bytes(b"".join(lines[:2] + lines[3:]))
-    assert "broken at seq 2" in check(broken).stderr
-
-
 def test_settings_that_are_shown_can_be_used() -> None:
     """The file of the service, and what clients keep about their servers."""
     (toml,) = blocks(RUNNING, "toml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.cli.ledgers import url_in, write
 
 from mcp_envelope.cli import VERBS
+from mcp_envelope.gateway import keys
 
 from .conftest import Run
 
@@ -22,6 +25,21 @@ SAMPLES = {
     "doctor": [["doctor"]],
     "ledger query": [["ledger", "query", "calls.jsonl"]],
     "ledger show": [["ledger", "show", "calls.jsonl", "2f2ec92e"]],
+    "ledger verify": [
+        ["ledger", "verify", "calls.jsonl", "one.jsonl", "two.jsonl"],
+        ["ledger", "verify", "torn.jsonl"],
+        ["ledger", "verify", "damaged.jsonl"],
+    ],
+    "ledger export": [["ledger", "export", "calls.jsonl", "--from", "1", "--out", "part"]],
+    "ledger checkpoint": [["ledger", "checkpoint", "calls.jsonl", "--since", "older.checkpoint"]],
+    "ledger prove": [
+        ["ledger", "prove", "calls.jsonl", "3", "--out", "proof", "--line-out", "line"],
+        ["ledger", "prove", "--check", "proof", "--line", "line", "--key", "calls.pub"],
+    ],
+    "ledger prune": [["ledger", "prune", "calls.db", "--before", "1", "--dry-run"]],
+    "ledger verifier": [["ledger", "verifier"]],
+    "keys new": [["keys", "new"]],
+    "keys show": [["keys", "show"]],
     "validate": [
         ["validate", "tool-request.json"],
         ["validate", "broken-request.json"],
@@ -112,11 +130,13 @@ def test_every_verb_is_documented(page: str) -> None:
         assert f"\n$ mcp-envelope {verb} " in section or f"| mcp-envelope {verb} " in section
 
 
+@pytest.mark.usefixtures("state")
 @pytest.mark.parametrize("section", SAMPLES)
 def test_the_json_is_the_documented_one(run: Run, examples: Path, page: str, section: str) -> None:
     """Every key that --json prints is in the section's table, and every key there is printed."""
     (examples / "no.json").write_bytes(b"[")
     (examples / "short-kind.json").write_bytes(SHORT_KIND)
+    make_ledgers(examples, section)
     documented = keys_in(section_of(page, section))
     printed = {p for words in SAMPLES[section] for p in paths(run(*words, "--json").json)}
     inner = {p for p in printed if any(inside(p, d) for d in documented & OPAQUE)}
@@ -130,6 +150,24 @@ OPAQUE = {
     *("data", "schemas[].schema", "codes[].mcp", "error.problems[]", "warnings[]"),
     *("entries[]", "lines[].line", "bodies[].body"),
 }
+
+
+def make_ledgers(folder: Path, section: str) -> None:
+    """What the samples about the record need: damage, other histories, something to remove."""
+    lines = (folder / "calls.jsonl").read_bytes().splitlines(keepends=True)
+    if section == "keys show":
+        keys.signers()
+    elif section == "ledger prune":
+        write(url_in(folder, "sqlite"), 1)
+    elif section == "ledger checkpoint":
+        note = json.loads(lines[12])["warnings"][-1]
+        (folder / "older.checkpoint").write_text(note, encoding="utf-8")
+    elif section == "ledger verify":
+        for number, name in enumerate(("one", "two"), 1):
+            (folder / f"{name}.jsonl").write_bytes(b"".join(lines))
+            write(f"jsonl:{folder / name}.jsonl", number)
+        (folder / "torn.jsonl").write_bytes(b"".join(lines) + b"{")
+        (folder / "damaged.jsonl").write_bytes(b"".join(lines[:5] + lines[6:]))
 
 
 def inside(path: str, other: str) -> bool:

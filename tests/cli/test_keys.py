@@ -93,6 +93,18 @@ def test_a_key_for_another_machine(run: Run, state: Path, tmp_path: Path) -> Non
     assert not state.exists()
 
 
+def test_a_key_in_another_file(run: Run, state: Path, tmp_path: Path) -> None:
+    """What ``record.key`` names is shown and replaced as the one of the machine is."""
+    words = ["--key-file", str(tmp_path / "deep" / "other.key")]
+    assert run("keys", "show", *words).code == 3
+    first = run("keys", "new", "one", *words).out
+    assert run("keys", "show", *words).out == first
+    second = run("keys", "new", "two", *words).out
+    assert run("keys", "show", "--all", *words).out == second + first
+    assert run("keys", "new", *words, "--out", str(tmp_path / "x.key")).code == 2
+    assert not state.exists()
+
+
 @pytest.mark.parametrize("name", ["there.key", "", ".", "absent/other.key", "other.pub"])
 def test_places_where_no_key_can_be(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -63,8 +63,8 @@ def test_a_call_by_its_id(run: Run, tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     "words,code,why",
     [
-        (["call-"], 2, "several calls begin with 'call-'"),
-        (["call-1"], 2, "call-1, call-10"),
+        (["call-"], 1, "several calls begin with 'call-'"),
+        (["call-1"], 1, "call-1, call-10"),
         (["nothing"], 1, "no line and no call 'nothing': the ledger has lines 0 to 26"),
         (["99"], 1, "no line and no call '99'"),
         (["3", "--event", "admitted"], 1, "line 3 is admitted"),

@@ -199,9 +199,10 @@ def test_a_ledger_that_was_replaced(run: Run, tmp_path: Path, kind: str) -> None
     done = run("ledger", "verify", two, three, "--checkpoint", kept, "--json")
     assert done.code == 1
     assert [one["holds"] for one in done.json["ledgers"]] == [True, True]
-    assert [one["kind"] for one in done.json["findings"]] == ["fork"]
+    assert [one["kind"] for one in done.json["findings"]] == ["unmatched"]
     assert (
-        b"of none of these ledgers" in run("ledger", "verify", two, three, "--checkpoint", kept).out
+        b"none of these ledgers is the one"
+        in run("ledger", "verify", two, three, "--checkpoint", kept).out
     )
 
 
@@ -238,11 +239,13 @@ def test_copies_of_a_ledger_must_agree(run: Run, tmp_path: Path) -> None:
     old = tmp_path / "old.jsonl"
     old.write_bytes((tmp_path / "calls.jsonl").read_bytes())
     write(url, 2, begin=2)
-    assert run("ledger", "verify", url, str(old)).code == 0
+    done = run("ledger", "verify", url, str(old))
+    assert done.code == 0
+    assert f"note: {old} is an older copy of {url}, with its first 7 lines".encode() in done.out
     write(f"jsonl:{old}", 1, begin=7)
     done = run("ledger", "verify", url, str(old))
     assert done.code == 1
-    assert b"two histories" in done.out
+    assert b"went different ways at line 7: only one of them can be right" in done.out
     assert b"2 of 2 ledgers hold, but not together\n" in done.out
 
 
@@ -296,6 +299,7 @@ def test_what_is_in_lines_cannot_steer_a_terminal(run: Run, tmp_path: Path) -> N
         (["{ledger}", "--checkpoint", "empty"], "holds no checkpoint"),
         (["{ledger}", "--checkpoint", "{ledger_file}"], "no signed note"),
         ([], "required"),
+        (["-", "{ledger}"], "standard input among several"),
     ],
 )
 def test_mistakes(

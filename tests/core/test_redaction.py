@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import re
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -396,3 +398,12 @@ def _timed(value: Any, form: bytes) -> float:
 def test_halves_of_surrogate_pairs_do_no_harm() -> None:
     """Texts of lines may hold them."""
     assert USUAL.line("a\ud800 password=x") == f"a\ufffd password={REDACTED}"
+
+
+def test_the_table_of_the_page_is_true(root: Path) -> None:
+    """What it says of calls and the record."""
+    page = (root / "docs" / "redaction.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\{.*?\})` \| `(\{.*?\})` \|$", page, re.MULTILINE)
+    assert len(rows) == 10
+    for given_text, kept in rows:
+        assert left(json.loads(given_text)) == json.loads(kept)

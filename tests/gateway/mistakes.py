@@ -35,7 +35,7 @@ MISTAKES: Final[list[tuple[str, str]]] = [
     ('log-level = "info"', "log-level: unknown key; did you mean log_level?"),
     ("http = 5", "http: must be a table, not 5; make it a table"),
     ('upstreams = ["x"]', "upstreams: must be a table, not an array; make it a table"),
-    ('namespace = "yes"', "namespace: must be true or false, not a text; write true or false"),
+    ('namespace = "yes"', "namespace: must be true or false, not a text; write it without quotes"),
     ('namespace = "true"', "namespace: must be true or false, not a text; write it without quotes"),
     (
         "max_request_bytes = 1.5",
@@ -87,6 +87,55 @@ MISTAKES: Final[list[tuple[str, str]]] = [
     (
         "rules.timeout = 1979-05-27",
         "rules.timeout: must not be a date or time; put it in quotes if it is a text",
+    ),
+    (
+        'rules.bodies = "error"',
+        'rules.bodies: must be one of "none", "errors", "all", not "error"; did you mean "errors"?',
+    ),
+    ("rules.digests = 1", "rules.digests: must be true or false, not 1; write true or false"),
+    (
+        'rules.redact_pointer = ["/input/a"]',
+        "rules.redact_pointer: unknown key; did you mean redact_pointers?",
+    ),
+    (
+        'rules.redact_pointers = ["/arguments/a"]',
+        'rules.redact_pointers[0]: must not be "/arguments/a"; write a JSON pointer that begins with /input or /output, such as `/output/structuredContent/rows/*/email`',
+    ),
+    (
+        'rules.redact_pointers = ["/input", "input/a"]',
+        'rules.redact_pointers[1]: must not be "input/a"; write a JSON pointer that begins with /input or /output, such as `/output/structuredContent/rows/*/email`',
+    ),
+    (
+        'rules.redact_pointers = ["/input/a~b"]',
+        'rules.redact_pointers[0]: must not be "/input/a~b"; write a JSON pointer that begins with /input or /output, such as `/output/structuredContent/rows/*/email`',
+    ),
+    (
+        'rules.redact_pointers = "/input/a"',
+        'rules.redact_pointers: must be an array, not a text; write ["…", "…"]',
+    ),
+    (
+        'rules.redact_keys = [""]',
+        'rules.redact_keys[0]: must not be ""; write the name of a member, of at most 100 characters',
+    ),
+    (
+        'rules.redact_keys = ["ssn", "--"]',
+        "rules.redact_keys[1]: has no letters or digits; name a member, such as ssn",
+    ),
+    (
+        '[upstreams.a]\ncommand="x"\ntools.t.redact_keys = ["_"]',
+        "upstreams.a.tools.t.redact_keys[0]: has no letters or digits; name a member, such as ssn",
+    ),
+    (
+        '[rules]\nbodies = "all"\ndigests = false',
+        "rules.bodies: has no effect without digests; leave one of them out",
+    ),
+    (
+        "record.max_body_bytes = 0",
+        "record.max_body_bytes: must be at least 1, not 0; write 1 to 1073741824",
+    ),
+    (
+        'deterministic = "yes"',
+        "deterministic: must be true or false, not a text; write true or false",
     ),
     (
         "rules.retries = 99999999999999999999",

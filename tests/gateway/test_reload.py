@@ -65,6 +65,22 @@ def test_what_may_change_is_taken_over(watched: Watched, caplog: pytest.LogCaptu
     assert (caplog.text, len(watched.applied)) == ("", 1)
 
 
+def test_what_is_redacted_and_kept_is_taken_over(watched: Watched) -> None:
+    """At once, as rules are; how long bodies may be, and whether time is counted, are not."""
+    watched.write(
+        FIRST.replace("[", "deterministic = true\nrecord.max_body_bytes = 7\n[", 1)
+        + 'rules.bodies = "errors"\nrules.redact_keys = ["ssn"]\ntools.t.digests = false\n'
+    )
+    assert watched.reloader.look()
+    ((settings, new),) = watched.applied
+    assert new.safe == ("upstreams.a.rules", "upstreams.a.tools")
+    assert set(new.needs_restart) == {"deterministic", "record.max_body_bytes"}
+    upstream = settings.upstreams[0]
+    assert upstream.rules == Rules(bodies="errors", redact_keys=("ssn",))
+    assert upstream.tools["t"] == replace(upstream.rules, digests=False)
+    assert (settings.deterministic, settings.record.max_body_bytes) == (False, 1024 * 1024)
+
+
 def test_a_broken_file_changes_nothing(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
     """Each mistake is logged, the settings before stay, and a mended file counts again."""
     before = watched.reloader.current

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,35 @@ def test_defaults_are_those_of_the_model() -> None:
     assert isinstance(found.upstreams[0].processes, int)
     assert isinstance(found.upstreams[0].idle, float)
     assert settings('[http]\n[upstreams.a]\ncommand = "x"').http == HttpSettings()
+
+
+def test_what_is_redacted_and_kept() -> None:
+    """Rules like the others: a tool's before its server's before all; a list replaces a list."""
+    text = """
+        deterministic = true
+        [record]
+        max_body_bytes = 4096
+        [rules]
+        bodies = "all"
+        redact_keys = ["ssn", "date of birth"]
+        redact_pointers = ["/input/a~1b", "/output/*/c"]
+        [upstreams.a]
+        command = "x"
+        rules.redact_credentials = false
+        [upstreams.a.tools.t]
+        digests = false
+        redact_keys = []
+    """
+    found = settings(text, environment={"MCP_ENVELOPE_RULES__REDACT_POINTERS": "/input/x,/output"})
+    assert (found.deterministic, found.record.max_body_bytes) == (True, 4096)
+    (upstream,) = found.upstreams
+    assert upstream.rules == Rules(
+        bodies="all",
+        redact_credentials=False,
+        redact_keys=("ssn", "date of birth"),
+        redact_pointers=("/input/x", "/output"),
+    )
+    assert upstream.tools["t"] == replace(upstream.rules, digests=False, redact_keys=())
 
 
 def test_a_command_may_be_one_text() -> None:

@@ -80,6 +80,7 @@ def test_what_reloads_is_what_changes_says() -> None:
         "ledger": "memory:",
         "record": RecordSettings(max_body_bytes=1),
         "deterministic": True,
+        "max_body_bytes": 1,
         "namespace": False,
         "log_level": "error",
         "host": "::1",
@@ -108,7 +109,6 @@ def test_what_reloads_is_what_changes_says() -> None:
         "publish_command": ("p",),
         "index": False,
         "keep_days": 1,
-        "max_body_bytes": 7,
         "archive": "a",
     }
     for name in names(()) - {"http", "record", "rules", "upstreams"}:

@@ -16,7 +16,7 @@ from typing import Final
 
 import mcp_envelope as me
 
-from .arguments import HelpAsked, Parser, nearest, options_among
+from .arguments import HelpAsked, Parser, nearest, options_among, wrapped
 from .console import DOES_NOT_HOLD, FINE, INTERRUPTED, UNREACHABLE, USAGE, Console
 
 PROGRAM: Final = "mcp-envelope"
@@ -27,11 +27,11 @@ VERBS: Final = {
     "ledger query": "find calls in a ledger by time, tool, peer, outcome, kind or text",
     "ledger show": "show all that the record knows of one call",
     "ledger tail": "show the newest calls of a ledger, and those that come",
-    "ledger verify": "say whether the record holds, and if not, what is wrong in which line",
+    "ledger verify": "say whether the record holds, and if not, what is wrong where",
     "ledger export": "write the exact lines of a ledger as JSON Lines",
     "ledger checkpoint": "print the newest signed checkpoint, to be kept elsewhere",
     "ledger prove": "prove that a line is in the ledger, or check such a proof",
-    "ledger prune": "remove the oldest lines of a ledger, with a signed line that says so",
+    "ledger prune": "remove the oldest lines of a ledger; a signed line says so",
     "ledger verifier": "print the verifier in one file, for an auditor",
     "keys new": "make the key that signs the record, in place of the one before",
     "keys show": "print the public key that the record is verified with",
@@ -45,7 +45,7 @@ VERBS: Final = {
 _HELP: Final = """\
 usage: {program} VERB [ARGUMENT ...]
 
-Envelopes for MCP tool calls: check, translate, wrap, digest.
+Stand in front of MCP servers, record each call, check and translate envelopes.
 
 verbs:
 {verbs}
@@ -147,7 +147,7 @@ def _help(group: str = "") -> str:
         name: line for name, line in VERBS.items() if name.startswith(f"{group} " * bool(group))
     }
     wide = max(len(name) for name in shown)
-    verbs = "\n".join(f"  {name:{wide}}  {line}" for name, line in shown.items())
+    verbs = "\n".join(wrapped(f"  {name:{wide}}  {line}", wide + 4) for name, line in shown.items())
     return _HELP.format(program=PROGRAM, verbs=verbs)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import mcp_envelope as me
 from mcp_envelope.gateway import keys
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from .arguments import Parser
 
+KEY_FILE: Final = "the private key, where record.key in the settings names another file"
 EXAMPLE = "mcp-envelope keys new example.org/gateway-7"
 
 
@@ -33,12 +34,16 @@ def configure(parser: Parser) -> None:
         help="write it there, and FILE with .pub for its ending beside it, for another machine; "
         "this one's key stays as it is",
     )
+    parser.add_argument("--key-file", metavar="FILE", help=KEY_FILE)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the verb and return its exit code."""
     if arguments.out is None:
-        made = keys.make(arguments.name)
+        path = None if arguments.key_file is None else Path(arguments.key_file)
+        made = keys.make(arguments.name, path)
+    elif arguments.key_file is not None:
+        raise me.UsageError("--out and --key-file do not go together", hint="leave one out")
     else:
         made = _elsewhere(arguments.out, arguments.name)
     key, replaced = made.signer.key, made.replaced

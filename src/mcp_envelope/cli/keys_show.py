@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcp_envelope.gateway import keys
 
 from .console import FINE, Console, utf8
+from .keys_new import KEY_FILE
 
 if TYPE_CHECKING:
     import argparse
@@ -24,16 +26,18 @@ def configure(parser: Parser) -> None:
         action="store_true",
         help="the older keys of this machine too, newest first: what they signed needs them",
     )
+    parser.add_argument("--key-file", metavar="FILE", help=KEY_FILE)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the verb and return its exit code."""
-    found = keys.stored()
+    path = None if arguments.key_file is None else Path(arguments.key_file)
+    found = keys.stored(path)
     if not arguments.all:
         found = [one for one in found if one.is_current]
     if not found:
         raise keys.KeyFileError(
-            f"there is no key in {keys.key_path().parent}",
+            f"there is no key {keys.key_path(path)}",
             hint="the gateway makes one when it first starts; or now: mcp-envelope keys new",
         )
     if console.json:

@@ -134,7 +134,7 @@ def _find(source: Source, name: str, event: str | None) -> _Line:
     calls = sorted({line.request_id or "" for line in lines})
     if len(calls) > 1:
         some = ", ".join(calls[:5]) + (", …" if len(calls) > 5 else "")
-        raise me.UsageError(f"several calls begin with {name!r:.100}: {some}", hint="write more")
+        raise UnprovenError(f"several calls begin with {name!r:.100}: {some}", hint="write more")
     if not calls:
         begin, end = source.bounds()
         there = f"the ledger has lines {begin:,} to {end - 1:,}" if end > begin else "it is empty"

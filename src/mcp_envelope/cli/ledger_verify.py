@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import mcp_envelope as me
-from mcp_envelope.core.notes import Checkpoint, Note, VerifierKey
+from mcp_envelope.core.notes import Note, VerifierKey
 from mcp_envelope.core.ports import LedgerError, Source
-from mcp_envelope.core.proving import UnprovenError, newest_checkpoint, origin
 from mcp_envelope.core.seal import Removed
+from mcp_envelope.core.together import Finding, Reading, compared
 from mcp_envelope.core.verification import Verifier
 
 from . import verdicts
@@ -47,16 +47,6 @@ class _Reading(Protocol):
     def removed(self) -> Removed | None: ...
 
 
-@dataclass(slots=True)
-class _Task:
-    """A ledger that is to be verified, and what is known of it from outside."""
-
-    name: str
-    origin: str | None = None
-    end: int = 0
-    known: list[Note] = field(default_factory=list)
-
-
 def configure(parser: Parser) -> None:
     """Add the verb's arguments."""
     parser.add_argument(
@@ -89,12 +79,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     known = [
         note for name in arguments.checkpoint for note in notes_in(name, "--checkpoint", console)
     ]
-    names = list(dict.fromkeys(arguments.ledgers))
-    tasks = [_task(name) for name in names]
-    findings = _assign(known, tasks)
-    sizes = {task.end for task in tasks} if len(tasks) > 1 else set()
-    found = _verified(tasks, trusted, sizes)
-    findings += verdicts.differences(found)
+    names = tuple(dict.fromkeys(arguments.ledgers))
+    if "-" in names and len(names) > 1:
+        hint = "give it alone, or as a file: ledgers that are compared are read twice"
+        raise me.UsageError("standard input among several ledgers", hint=hint)
+    found = _verified(names, trusted, known)
+    findings = _compared(found, known) if len(names) > 1 else ()
     report = verdicts.Report(found, findings, is_strict=arguments.strict, has_keys=bool(trusted))
     if console.json:
         console.result(report.as_json())
@@ -104,68 +94,36 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     return FINE if report.holds else DOES_NOT_HOLD
 
 
-def _task(name: str) -> _Task:
-    """Look at a ledger for what has to be known before it is read."""
-    if name == "-":
-        return _Task(name)
-    task = _Task(name)
-    try:
-        with opened(name) as source:
-            task.end = source.bounds()[1]
-            task.origin = origin(source)
-            newest = newest_checkpoint(source) if task.origin is None else None
-            if newest is not None:
-                task.origin = newest.checkpoint.origin
-    except (LedgerError, UnprovenError):
-        pass  # it will be told with its verdict
-    return task
-
-
-def _assign(known: Sequence[Note], tasks: list[_Task]) -> list[verdicts.Finding]:
-    """Give each checkpoint to the ledger that it is about; what is said of the others.
-
-    A single ledger gets all of them: if one is of another ledger, that is its damage.
-    """
-    findings = []
-    for note in known:
-        said = Checkpoint.parse(note.text)
-        mine = [task for task in tasks if task.origin == said.origin or len(tasks) == 1]
-        for task in mine:
-            task.known.append(note)
-        if not mine:
-            findings.append(verdicts.of_nobody(said))
-    return findings
-
-
 def _verified(
-    tasks: list[_Task], trusted: tuple[VerifierKey, ...], sizes: set[int]
+    names: tuple[str, ...], trusted: tuple[VerifierKey, ...], known: Sequence[Note]
 ) -> list[verdicts.Found]:
     """The verdicts. A key that one ledger hands on to is trusted in the others as well."""
-    found = {task.name: _verify(task, trusted, sizes) for task in tasks}
-    for _ in tasks if trusted else ():
+    is_one = len(names) == 1
+    found = {name: _verify(name, trusted, known, is_one=is_one) for name in names}
+    for _ in names if trusted and not is_one else ():
         handed = dict.fromkeys(key for one in found.values() for key in one.handed_on)
         new = tuple(key for key in handed if key not in trusted)
         again = [
-            task
-            for task in tasks
-            if (damage := found[task.name].verdict.damage) and damage.kind in _BY_STRANGERS
+            one.name
+            for one in found.values()
+            if one.verdict.damage is not None and one.verdict.damage.kind in _BY_STRANGERS
         ]
         if not new or not again:
             break
         trusted = (*trusted, *new)
-        for task in again:
-            if task.name != "-":
-                found[task.name] = _verify(task, trusted, sizes)
+        found |= {name: _verify(name, trusted, known, is_one=is_one) for name in again}
     return list(found.values())
 
 
-def _verify(task: _Task, trusted: tuple[VerifierKey, ...], sizes: set[int]) -> verdicts.Found:
-    verifier, url = Verifier(trusted, task.known), task.name
+def _verify(
+    name: str, trusted: tuple[VerifierKey, ...], known: Sequence[Note], *, is_one: bool
+) -> verdicts.Found:
+    verifier, url, removed = Verifier(trusted, known, is_one_of_several=not is_one), name, None
     try:
-        with _reading(task.name) as reading:
-            url = reading.url
-            verifier = Verifier(trusted, task.known, reading.removed(), sizes)
-            with Progress(f"verifying {url}", _size(reading)) as progress:
+        with _reading(name) as reading:
+            url, removed = reading.url, reading.removed()
+            verifier = Verifier(trusted, known, removed, is_one_of_several=not is_one)
+            with Progress(f"verifying {name}", _size(reading)) as progress:
                 _feed(verifier, reading, progress)
         verdict = verifier.finish()
     except LedgerError as error:
@@ -173,7 +131,17 @@ def _verify(task: _Task, trusted: tuple[VerifierKey, ...], sizes: set[int]) -> v
             raise
         verdict = verifier.corrupt(error.message)
     handed_on = [key for _, key in verifier.vouching.rotations] if verdict.holds else []
-    return verdicts.Found(url, verdict, tuple(handed_on))
+    return verdicts.Found(name, url, removed, verdict, tuple(handed_on))
+
+
+def _compared(found: Sequence[verdicts.Found], known: Sequence[Note]) -> Sequence[Finding]:
+    readings = [Reading(one.name, partial(_pieces, one.name), one.removed) for one in found]
+    return compared(readings, [one.verdict for one in found], known)
+
+
+def _pieces(name: str) -> Iterator[bytes]:
+    with opened(name) as source:
+        yield from source.physical()
 
 
 def _size(reading: _Reading) -> int:

@@ -53,7 +53,8 @@ def url_of(name: str) -> str:
         raise me.UsageError(f"there is no file {place}", hint=hint)
     if path.is_dir():
         raise me.UsageError(f"{place} is a folder", hint="name the file of the ledger")
-    return name if scheme in STORES else f"{scheme_of(path)}:{place}"
+    kind = scheme if scheme in STORES else scheme_of(path)
+    return f"{kind}:{path.absolute()}"
 
 
 @contextlib.contextmanager

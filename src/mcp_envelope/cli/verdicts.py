@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Final
 
-from mcp_envelope.core.notes import Checkpoint, VerifierKey, base64_of
+from mcp_envelope.core.notes import VerifierKey, base64_of
+from mcp_envelope.core.seal import Removed
+from mcp_envelope.core.together import Finding
 from mcp_envelope.core.verdict import Damage, Verdict
 
 _SHOWN: Final = 20
@@ -36,54 +37,14 @@ _TO_DO: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that does not hold between ledgers, or of a checkpoint of none of them."""
-
-    kind: str
-    message: str
-    ledgers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
-    """The verdict on a ledger, and the keys that it hands on to."""
+    """The verdict on a ledger, by its name and its URL, and the keys that it hands on to."""
 
-    ledger: str
+    name: str
+    url: str
+    removed: Removed | None
     verdict: Verdict
     handed_on: tuple[VerifierKey, ...] = ()
-
-
-def of_nobody(said: Checkpoint) -> Finding:
-    """A checkpoint that is of none of the ledgers."""
-    return Finding(
-        "fork",
-        f"the checkpoint of {said.size:,} lines that you kept is of none of these ledgers: it is "
-        f"of {said.origin}; if that is one of them, it was replaced from its first line on",
-    )
-
-
-def differences(found: Sequence[Found]) -> list[Finding]:
-    """What does not hold between ledgers that are copies of one: the shorter begins the longer."""
-    findings = []
-    for one, other in combinations([each for each in found if each.verdict.holds], 2):
-        if one.verdict.origin is None or one.verdict.origin != other.verdict.origin:
-            continue
-        short, long = sorted((one, other), key=lambda each: each.verdict.next)
-        root = (
-            long.verdict.root
-            if long.verdict.next == short.verdict.next
-            else long.verdict.roots.get(short.verdict.next)
-        )
-        if root is not None and root != short.verdict.root:
-            findings.append(
-                Finding(
-                    "fork",
-                    f"{short.ledger} and {long.ledger} are the same ledger with two histories: "
-                    f"they differ within the first {short.verdict.next:,} lines",
-                    (short.ledger, long.ledger),
-                )
-            )
-    return findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +59,8 @@ class Report:
     @property
     def holds(self) -> bool:
         """Whether everything does."""
-        return not self.findings and all(self._holds(each.verdict) for each in self.found)
+        ledgers = (self._holds(each.verdict) for each in self.found)
+        return all(ledgers) and all(finding.holds for finding in self.findings)
 
     def _holds(self, verdict: Verdict) -> bool:
         return verdict.holds_strictly if self.is_strict else verdict.holds
@@ -108,21 +70,21 @@ class Report:
         for each in self.found:
             yield from self._of(each)
         for finding in self.findings:
-            yield f"does not hold: {finding.message}"
+            yield f"{'note' if finding.holds else 'does not hold'}: {finding.message}"
         if len(self.found) > 1:
             count = sum(self._holds(each.verdict) for each in self.found)
-            yield f"{count} of {len(self.found)} ledgers hold" + (
-                "" if self.holds or not self.findings else ", but not together"
-            )
+            is_apart = not all(finding.holds for finding in self.findings)
+            together = ", but not together" if is_apart else ""
+            yield f"{count} of {len(self.found)} ledgers hold{together}"
 
     def _of(self, found: Found) -> Iterator[str]:
         verdict = found.verdict
         if verdict.damage is not None:
-            yield f"does not hold: {found.ledger}"
-            yield from _damaged(verdict, verdict.damage, found.ledger)
+            yield f"does not hold: {found.name}"
+            yield from _damaged(verdict, verdict.damage, found.url)
             return
         strictly = self._holds(verdict)
-        yield f"holds: {found.ledger}" if strictly else f"does not hold strictly: {found.ledger}"
+        yield f"holds: {found.name}" if strictly else f"does not hold strictly: {found.name}"
         yield _row("lines", _lines(verdict))
         yield _row("checkpoints", _checkpoints(verdict))
         yield _row("signatures", self._signatures(verdict))
@@ -136,43 +98,49 @@ class Report:
     def _signatures(self, verdict: Verdict) -> str:
         if not verdict.checkpoints:
             return "none"
-        if not self.has_keys:
-            return (
-                "unchecked: no trusted key given (--key, with what mcp-envelope keys show prints)"
-            )
         names = ", ".join(f"{key.name} (id {key.id.hex()})" for key in verdict.keys)
+        if not self.has_keys:
+            return f"unchecked: no trusted key given (--key K); the ledger names {names}"
         return f"checked: lines 0 to {verdict.vouched - 1:,} are vouched for by {names}"
 
     def as_json(self) -> dict[str, Any]:
         """The report for programs."""
+        urls = {each.name: each.url for each in self.found}
         return {
             "holds": self.holds,
             "strict": self.is_strict,
             "ledgers": [_as_json(each) for each in self.found],
             "findings": [
-                {"kind": one.kind, "message": one.message, "ledgers": list(one.ledgers)}
+                {
+                    "kind": one.kind,
+                    "holds": one.holds,
+                    "seq": one.seq,
+                    "message": one.message,
+                    "ledgers": [urls[name] for name in one.names],
+                }
                 for one in self.findings
             ],
         }
 
 
-def _damaged(verdict: Verdict, damage: Damage, ledger: str) -> Iterator[str]:
-    yield _row("line", f"{damage.seq:,}{_where(damage, ledger)}")
+def _damaged(verdict: Verdict, damage: Damage, url: str) -> Iterator[str]:
+    yield _row("line", f"{damage.seq:,}{_where(damage, url)}")
     yield _row(damage.kind, damage.message)
     yield _row("means", _MEANING[damage.kind])
     if damage.hint:
         yield _row("hint", damage.hint)
-    if ledger == "-" and damage.kind == "missing" and damage.seq == 0:
+    if url == "-" and damage.kind == "missing" and damage.seq == 0:
         yield _row(
             "do",
             "if lines were removed from this ledger, give it as a file: it has to be read twice",
         )
     yield _row("do", _TO_DO.get(damage.kind, _KEEP))
-    yield _row("before it", f"{_lines(verdict)}, nothing wrong with them")
+    if verdict.lines:
+        yield _row("before it", f"{_lines(verdict)}, nothing wrong with them")
 
 
-def _where(damage: Damage, ledger: str) -> str:
-    if damage.position is None or ledger.startswith("sqlite:"):
+def _where(damage: Damage, url: str) -> str:
+    if damage.position is None or url.startswith("sqlite:"):
         return ""
     return f" (seen in line {damage.position:,} of the file, which counts from 1)"
 
@@ -219,7 +187,7 @@ def _row(name: str, text: str) -> str:
 def _as_json(found: Found) -> dict[str, Any]:
     verdict, damage = found.verdict, found.verdict.damage
     return {
-        "ledger": found.ledger,
+        "ledger": found.url,
         "holds": verdict.holds,
         "holds_strictly": verdict.holds_strictly,
         "origin": verdict.origin,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from .canonical import OutOfDomainError, canonical
 from .entry import ABSENT, Body
@@ -16,7 +16,7 @@ Kept = Literal["none", "errors", "all"]
 #: What is redacted where nobody said anything.
 USUAL: Final = Redactor()
 #: How every remark about redaction begins.
-REMARK: Final = "redacted: "
+_REMARK: Final = "redacted: "
 _LARGEST: Final = 1024 * 1024
 _OUT_OF_DOMAIN: Final = Body(state="out_of_domain")
 _NOT_RECORDED: Final = Body(state="not_recorded")
@@ -36,9 +36,12 @@ class Keeping:
     bodies: Kept = "none"
     largest: int = _LARGEST
 
+    def remark(self, text: str) -> str:
+        """A warning as it may be written down; what is said of redaction is so already."""
+        return text if text.startswith(_REMARK) else self.redactor.line(text)
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+
+class Noted(NamedTuple):
     """What a line says of a value (``body``, ``warnings``), and what may be kept of it.
 
     ``form`` is the canonical form after redaction; None if nothing is to be kept.
@@ -79,4 +82,4 @@ def noted(value: Any, side: Side, keeping: Keeping) -> Noted:
 
 def _remark(side: Side, found: Redacted, form: bytes) -> str:
     rest = f"the rest sha256:{sha256(form).hexdigest()}, {len(form)} bytes"
-    return f"{REMARK}{side} at {found}; {rest}"
+    return f"{_REMARK}{side} at {found}; {rest}"

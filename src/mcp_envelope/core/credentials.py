@@ -83,12 +83,11 @@ _GAP: Final = "[ _.-]{0,2}"
 #: A search for what may be such a name, in any text. It finds too much, and never too little of
 #: what :func:`secrecy_of` says of names whose words stand side by side or with ``_-. `` between.
 SIGNS: Final = (
-    rf'pass{_GAP}(?:wor|wd|phr|cod|key|[0-9"\\])|kennwort|pwd|secret|token|cred(?:s|ential|["\\])|'
-    rf"(?:{_KEY_ALTERNATIVES}){_GAP}key|authoriz|auth{_GAP}(?:cod|head)|auth[\"'\\:=0-9 ]|cookie|"
-    rf"conn(?:ection)?{_GAP}str|jwt|bearer|otp[\"'\\:=0-9 _.-]|cvv|cvc|csc[\"'\\:=]|"
-    rf"(?:mfa|2fa|otp|verification|security|recovery|backup|pin|one{_GAP}time){_GAP}code|"
-    rf"(?:seed|recovery){_GAP}phrase|"
-    rf"pin{_GAP}(?:code)?[0-9]?[\"'\\]{{0,4}}[ \t]{{0,3}}[:=][ \t]{{0,3}}[\"'\\]{{0,4}}[0-9]{{4}}"
+    rf"pass{_GAP}(?:wor|wd|phr|cod|key)|(?:pass|auth|cred|otp|csc)[^a-z]|kennwort|pwd|secret|token|"
+    rf"cred(?:s|ential)|(?:{_KEY_ALTERNATIVES}){_GAP}key|authoriz|auth{_GAP}(?:cod|head)|cookie|"
+    rf"conn(?:ection)?{_GAP}str|jwt|bearer|cvv|cvc|"
+    rf"(?:mfa|2{_GAP}fa|otp|verification|security|recovery|backup|pin|one{_GAP}time){_GAP}code|"
+    rf"(?:seed|recovery){_GAP}phrase|pin[^a-z]{{1,12}}[0-9]{{4}}"
 )
 
 

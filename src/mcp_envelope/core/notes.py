@@ -61,7 +61,8 @@ class VerifierKey:
     def parse(cls, text: str) -> VerifierKey:
         """Read a vkey. EnvelopeError, saying why, for anything else."""
         hint = "it looks like NAME+0123abcd+Ab…; mcp-envelope keys show prints one"
-        parts = text.strip().split("+", 2)
+        text = text.strip()
+        parts = text.split("+", 2)
         if text.startswith("PRIVATE+KEY+"):
             raise EnvelopeError("this is a private key: only its owner may have it", hint=hint)
         if len(parts) != 3 or not _NAME.fullmatch(parts[0]):

@@ -31,6 +31,9 @@ _LARGEST: Final = 1024 * 1024
 _DEEPEST: Final = 200
 #: Texts that are JSON texts that hold JSON texts and so on are opened so often.
 _NESTED: Final = 4
+#: Where something was taken out, what stood beside it may come to light.
+_ROUNDS: Final = 6
+_LONG: Final = 64 * 1024
 #: So many places are named.
 _NAMED: Final = 20
 _LONGEST_STEP: Final = 80
@@ -131,9 +134,13 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """A text without its secrets, as far as texts tell."""
-        if self.credentials:
-            text = without_known(text)
-        return without_named(text, self.secrecy)
+        for _ in range(_ROUNDS if len(text) <= _LONG else 1):
+            found = without_known(text) if self.credentials else text
+            found = without_named(found, self.secrecy)
+            if found == text:
+                break
+            text = found
+        return text
 
     def _line(self, text: str) -> str:
         try:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, Protocol
 
-from .entry import Facts, line
+from .entry import MOST, Facts, line
 from .errors import EnvelopeError
 from .notes import Checkpoint, Note, Signature, VerifierKey, base64_of, bytes_of
 
@@ -58,7 +58,10 @@ def sealed_line(
     signers: Sequence[Signs],
     remarks: Sequence[str] = (),
 ) -> bytes:
-    """The bytes of a checkpoint line, number ``seq``, over the ``seq`` lines before it."""
+    """The bytes of a checkpoint line, number ``seq``, over the ``seq`` lines before it.
+
+    EnvelopeError if it would be too long: never with remarks and instances of ordinary length.
+    """
     keys = (f"{_KEY}{one.key}" for one in signers)
     facts = Facts(
         event="checkpoint",
@@ -71,7 +74,10 @@ def sealed_line(
     commitment = f"line sha256:{sha256(blank).hexdigest()}"
     text = Checkpoint(origin, seq, root, (commitment,)).text
     note = Note(text, tuple(one.sign(text) for one in signers))
-    return blank.removesuffix(_BLANK) + _as_json(note) + b"]}"
+    whole = blank.removesuffix(_BLANK) + _as_json(note) + b"]}"
+    if not blank.endswith(_BLANK) or len(whole) > MOST:
+        raise EnvelopeError("this checkpoint does not fit into a line")
+    return whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +139,8 @@ class Removed:
             return None
         if len(nodes) != count.bit_count() or any(len(node) != 32 for node in nodes):
             return None
-        return cls(count, found[2], nodes)
+        made = cls(count, found[2], nodes)
+        return made if str(made) == text else None
 
 
 def _as_json(note: Note) -> bytes:

@@ -76,11 +76,11 @@ _MARGIN: Final = 40
 #: A search, case aside, for what any rule here may change.
 SIGNS: Final = (
     rf"{credentials.SIGNS}|private key|eyj[a-z0-9_-]{{8}}|gh[pousr]_|github_pat|"
-    r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|oas)-|\bsk-|[sr]k_(?:live|test)|whsec_|xox[a-z]-|xapp-|"
-    r"a[ks]ia[a-z0-9]{8}|aiza|ya29|npm_|pypi-|\bhf_|\bsg\.|do[opr]_v1|shp(?:at|ss|ca|pa)_|dapi[a-f0-9]{8}|"
+    r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|oas)-|sk-[a-z0-9_-]{16}|[sr]k_(?:live|test)|whsec_|xox[a-z]-|xapp-|"
+    r"a[ks]ia[a-z0-9]{8}|aiza|ya29|npm_|pypi-|hf_|sg\.[a-z0-9_-]{16}|do[opr]_v1|shp(?:at|ss|ca|pa)_|dapi[a-f0-9]{8}|"
     r"glsa_|lin_api|lin_oauth|figd_|atatt3|age-secret|private\+key|:aa[a-z0-9_-]{8}|"
-    r"hooks\.slack|api/webhooks|\bbasic[ \t]|://[^\s/:@\"'<>]{0,400}:[^\s/\"'<>]{0,400}@|"
-    r"[?&;#](?:key|sig|signature|auth|sas)=|\\u00[2-7]"
+    r"hooks\.slack|api/webhooks|basic[ \t]|://[^\s/:@\"'<>]{0,400}:[^\s/\"'<>]{0,400}@|"
+    r"[?&;#](?:key|sig|signature|auth|sas|sharedaccesssignature)=|x-(?:amz|goog)-(?:sig|cred|sec)|\\u00[2-7]"
 )
 
 

@@ -5,6 +5,7 @@ Only this module imports it: whoever neither signs nor checks signatures does no
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from cryptography.exceptions import InvalidSignature
@@ -18,12 +19,20 @@ from .notes import ED25519, Note, Signature, VerifierKey, base64_of, bytes_of
 
 _PRIVATE: Final = "PRIVATE+KEY+"
 _SEED: Final = 32
+_NAME: Final = re.compile(r"[!#-*,-\[\]-~]+")
 
 
 class Signer:
-    """A private key. Its text form is that of Go's note package, and must stay secret."""
+    """A private key. Its text form is that of Go's note package, and must stay secret.
+
+    EnvelopeError for a name that a ledger line could not hold as it is: it is of printable ASCII
+    without spaces, ``+``, quotes and backslashes.
+    """
 
     def __init__(self, name: str, seed: bytes) -> None:
+        if not _NAME.fullmatch(name):
+            hint = "take letters, digits, dots and dashes, like gateway.example"
+            raise EnvelopeError("this cannot be the name of a key", hint=hint)
         self._seed = seed
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
         self.key: Final = VerifierKey(name, self._key.public_key().public_bytes_raw())
@@ -34,8 +43,9 @@ class Signer:
     @classmethod
     def parse(cls, text: str) -> Signer:
         """Read a private key. EnvelopeError, never repeating it, for anything else."""
-        parts = text.strip().removeprefix(_PRIVATE).split("+", 2)
-        if not text.startswith(_PRIVATE) or len(parts) != 3 or not parts[0]:
+        text = text.strip()
+        parts = text.removeprefix(_PRIVATE).split("+", 2)
+        if not text.startswith(_PRIVATE) or len(parts) != 3:
             raise EnvelopeError("this is no private key of ours", hint="it begins with PRIVATE+KEY")
         data = bytes_of(parts[2], "the private key")
         if data[0] != ED25519 or len(data) != 1 + _SEED:

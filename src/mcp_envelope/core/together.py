@@ -68,6 +68,13 @@ def verify_together(
     EnvelopeError if one of ``known`` is no checkpoint.
     """
     verdicts = tuple(verdict_of(one, trusted, known) for one in readings)
+    return Together(verdicts, compared(readings, verdicts, known))
+
+
+def compared(
+    readings: Sequence[Reading], verdicts: Sequence[Verdict], known: Sequence[Note] = ()
+) -> tuple[Finding, ...]:
+    """What is found between ledgers that were verified, each as one of several."""
     findings = [*_unmatched(verdicts, known)]
     groups: dict[str, list[tuple[Reading, Verdict]]] = {}
     for reading, verdict in zip(readings, verdicts, strict=True):
@@ -76,7 +83,7 @@ def verify_together(
     for group in groups.values():
         group.sort(key=lambda one: one[1].next)
         findings.extend(_compared(*one, *other) for one, other in pairwise(group))
-    return Together(verdicts, tuple(findings))
+    return tuple(findings)
 
 
 def verdict_of(

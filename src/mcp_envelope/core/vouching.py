@@ -52,12 +52,15 @@ class Vouching:
     def judge(self, sealed: Sealed) -> Judged:
         """Check the signatures by keys that are trusted, and by those that the line names.
 
-        EnvelopeError if one of them is wrong, or, with no trusted keys, if there is none.
+        EnvelopeError if one of them is wrong, or if a key that the line names has not signed, or
+        if it names none and none is trusted.
         """
         keys = dict.fromkeys((*self._trusted, *sealed.keys))
         signed_by = signers_of(sealed.note, keys)
+        if not all(key in signed_by for key in sealed.keys):
+            raise EnvelopeError("a key that the line names has not signed it")
         if not self.is_asked and not signed_by:
-            raise EnvelopeError("no key that the line names has signed it")
+            raise EnvelopeError("it names no key that signed it")
         known = self._trusted if self.is_asked else keys
         return Judged(sealed, signed_by, any(key in known for key in signed_by))
 

@@ -41,6 +41,8 @@ def _lines(settings: Settings, record: Recording, door: str) -> list[str]:
     for each in settings.upstreams:
         lines.append(f"  upstream  {each.name}: {_target(each)}")
         lines.append(f"    checks  {_checks(each.rules)}")
+        if kept := _kept(each.rules):
+            lines.append(f"    keeps   {kept}")
         if each.tools:
             lines.append(f"            other rules for {', '.join(map(repr, each.tools))}")
     lines.append(f"  record    {record.ledger.url}")
@@ -60,6 +62,18 @@ def _target(settings: UpstreamSettings) -> str:
     words = len(settings.command) - 1
     rest = f" and {words} more word{'s' if words > 1 else ''}" if words else ""
     return PurePath(settings.command[0]).name + rest
+
+
+def _kept(rules: Rules) -> str:
+    """What the record has of calls, where that is not as usual."""
+    parts = []
+    if not rules.digests:
+        parts.append("no digests")
+    elif rules.bodies != "none":
+        parts.append(f"bodies of {'all calls' if rules.bodies == 'all' else 'calls that fail'}")
+    if not rules.redact_credentials:
+        parts.append("credentials are not redacted")
+    return ", ".join(parts)
 
 
 def _checks(rules: Rules) -> str:

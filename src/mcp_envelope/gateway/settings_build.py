@@ -116,6 +116,10 @@ class Builder:
         if self._tree.get((*path, "timeout")) is not None:
             seconds = self._try((*path, "timeout"), lambda value, _: seconds_of(value))
             found["timeout"] = seconds if seconds is not None else 0.0
+        own = self._tree.get(path) or {}
+        if own.get("digests") is False and own.get("bodies", "none") != "none":
+            message = "has no effect without digests"
+            self._tree.complain((*path, "bodies"), message, "leave one of them out")
         for name in _LISTS:
             found[name] = self._listed((*path, name), tuple(found.get(name, ())))
         return {name: found[name] for name in _RULES if name in found}

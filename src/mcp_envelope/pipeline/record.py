@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mcp_envelope.core import codes
-from mcp_envelope.core.bodies import NOTHING, REMARK, USUAL, Noted, noted
+from mcp_envelope.core.bodies import NOTHING, USUAL, Noted, noted
 from mcp_envelope.core.entry import Event, Facts, Receipt, unlabelled
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.frame import Frame, FrameError, Id
@@ -121,9 +121,7 @@ class Record:
             dialect=DIALECT,
             input=self._input.body,
             output=self._output.body,
-            warnings=tuple(
-                text if text.startswith(REMARK) else line(text) for text in call.warnings
-            ),
+            warnings=tuple(map(call.keeping.remark, call.warnings)) if call.warnings else (),
             **more,
         )
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from mcp_envelope.core.entry import MOST
 from mcp_envelope.core.merkle import Frontier
@@ -38,48 +38,31 @@ def placed(file: BinaryIO) -> Iterator[Placed]:
     A line that lacks its newline is none yet.
     """
     at = file.tell()
-    held = _Held()
+    held: Placed | None = None
+    loose: list[bytes] = []  # what came behind it that is no line
     for piece in file:
         end = at + len(piece)
-        if not piece.endswith(b"\n"):
+        if piece[-1:] != b"\n":
             break
         if piece.endswith(_END) and end - at <= MOST + 1 and _BEGIN.match(piece):
-            if held.line is not None and not held.is_torn_by(piece):
-                yield held.line
-            held = _Held(Placed(at, end, piece[:-1]))
-        else:
-            held.add(piece)
+            if held is not None and not (_TORN in piece and _is_torn(held, loose, piece)):
+                yield held
+            held = Placed(at, end, piece[:-1])
+            loose.clear()
+        elif held is not None:
+            loose.append(piece)
         at = end
-    if held.line is not None:
-        yield held.line
+    if held is not None:
+        yield held
 
 
-class _Held:
-    """A line that the next one may say is torn, and what came behind it that is no line."""
-
-    __slots__ = ("line", "loose", "total")
-
-    def __init__(self, line: Placed | None = None) -> None:
-        self.line = line
-        self.loose = 0
-        self.total: Any = None
-
-    def add(self, piece: bytes) -> None:
-        """Something that is no line."""
-        if self.line is not None:
-            self.total = self.total or sha256(self.line.line + b"\n")
-            self.total.update(piece)
-        self.loose += len(piece)
-
-    def is_torn_by(self, piece: bytes) -> bool:
-        """Whether the next line says so, and says it right."""
-        if _TORN not in piece or self.line is None:
-            return False
-        claim = _CLAIM.search(piece)
-        if claim is None or int(claim[1]) != self.line.after - self.line.place + self.loose:
-            return False
-        total = self.total or sha256(self.line.line + b"\n")
-        return bool(claim[2].decode() == total.hexdigest())
+def _is_torn(line: Placed, loose: list[bytes], piece: bytes) -> bool:
+    """Whether the next line says of one that it was never finished, and says it right."""
+    claim = _CLAIM.search(piece)
+    if claim is None or int(claim[1]) != line.after - line.place + sum(map(len, loose)):
+        return False
+    total = sha256(line.line + b"\n" + b"".join(loose))
+    return bool(claim[2].decode() == total.hexdigest())
 
 
 def head_of(fd: int, path: Path, tail: Tail) -> Head:

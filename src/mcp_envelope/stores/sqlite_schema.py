@@ -44,7 +44,11 @@ CREATE TRIGGER nodes_stay BEFORE DELETE ON nodes
 #: What makes version n + 1 of version n. Released ones never change.
 MIGRATIONS: Final[tuple[str, ...]] = (_VERSION_1,)
 
+_TABLES: Final = frozenset({"lines", "nodes", "bodies", "uses", "facts"})
+_PLAIN: Final = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE TABLE %'"
 _HINT: Final = "name another file"
+# How long others are waited for at the start: whoever finds a log after a crash reads it first.
+_PATIENCE: Final = 2.0
 
 
 def connect(path: Path, mode: str, *, timeout: float = 0.0) -> sqlite3.Connection:
@@ -65,8 +69,8 @@ def open_database(
 ) -> sqlite3.Connection:
     """The database at ``path``, made if absent, migrated if old; ``named`` is what it is called.
 
-    For the writer, who holds the lock. LedgerError, and not a byte is changed, if it is no
-    ledger of ours or of a newer version.
+    For the writer, who holds the lock, and sets how long it waits for others. LedgerError, and
+    not a byte is changed, if it is no ledger of ours or of a newer version.
     """
     try:
         found = path.stat()
@@ -80,12 +84,12 @@ def open_database(
         if found is None or found.st_size == 0:
             _make(path, migrations)
         else:
-            with contextlib.closing(connect(path, "ro")) as connection:
+            with contextlib.closing(connect(path, "ro", timeout=_PATIENCE)) as connection:
                 version = check(connection, named, len(migrations))
             if version < len(migrations):
-                with contextlib.closing(connect(path, "rw")) as connection:
+                with contextlib.closing(connect(path, "rw", timeout=_PATIENCE)) as connection:
                     _migrate(connection, version, migrations)
-        return connect(path, "rw")
+        return connect(path, "rw", timeout=_PATIENCE)
     except LedgerError:
         raise
     except sqlite3.Error as error:
@@ -97,13 +101,21 @@ def open_database(
 def check(connection: sqlite3.Connection, named: Path, known: int = len(MIGRATIONS)) -> int:
     """The version of a ledger's schema. LedgerError if it is no ledger, or newer than we are."""
     try:
+        # It may come from anybody: what looks like a table is not to run anything.
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        found = {name for (name,) in connection.execute(_PLAIN)}
     except sqlite3.DatabaseError as error:
         if code_of(error) != sqlite3.SQLITE_NOTADB:
             raise
-        application = version = 0
-    if application != APPLICATION or version < 1:
+        application, version, found = 0, 0, set()
+    if (
+        application != APPLICATION
+        or version < 1
+        or (len(found) < len(_TABLES) and version <= known)
+    ):
         raise LedgerError(f"{named}: it is not a ledger", hint=_HINT)
     if version > known:
         raise LedgerError(

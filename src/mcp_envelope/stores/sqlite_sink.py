@@ -42,7 +42,7 @@ _REASONS: Final = {
     sqlite3.SQLITE_NOTADB: ("its database is damaged", "keep it, and begin a new ledger"),
     sqlite3.SQLITE_CONSTRAINT: ("something else wrote to its database", _MEDDLED),
 }
-_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 
 # Connections to files that are not where they were. To close one would delete the log that
 # now lies beside its path, whosever that is.
@@ -156,6 +156,7 @@ class SqliteSink:
         run("PRAGMA wal_autocheckpoint = 0")
         run("PRAGMA secure_delete = ON")
         run("SELECT count(*) FROM facts").fetchone()  # makes the log, or reads it after a crash
+        run("PRAGMA busy_timeout = 0")  # the event loop waits for nobody
 
     def _read_head(self) -> Head:
         run = self._connection.execute
@@ -164,14 +165,15 @@ class SqliteSink:
             return Head()
         last, text = row
         marks = dict(run("SELECT name, value FROM facts").fetchall())
-        if "first" not in marks:
+        sealed = marks.get("sealed", "-1")
+        if "first" not in marks or not sealed.removeprefix("-").isdecimal():
             raise LedgerError("it is damaged: it does not know how it begins")
         return Head(
             seq=last + 1,
             prev=sha256(text).hexdigest(),
             first=marks["first"],
             tree=tree_of(self._connection, last + 1),
-            since=last - int(marks.get("sealed", -1)),
+            since=last - int(sealed),
         )
 
     @staticmethod

@@ -10,11 +10,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from mcp_envelope.core.ports import LedgerError, Placed
 from mcp_envelope.core.seal import Removed
 
+from .remarks import newest_removed, removed_in
 from .sqlite_schema import check, code_of, connect
 from .sqlite_tree import subtree_of
 
@@ -47,15 +46,21 @@ class SqliteSource:
 
     def physical(self) -> Iterator[bytes]:
         """Each line with a newline."""
-        for one in self.after(0):
-            piece = one.line + b"\n"
-            if piece.index(b"\n") == len(piece) - 1:
-                yield piece
-            else:
-                yield from _PIECE.findall(piece)
+        for rows in self._chunks(0):
+            for _, line in rows:
+                if b"\n" in line:
+                    yield from _PIECE.findall(line + b"\n")
+                else:
+                    yield line + b"\n"
 
     def after(self, place: int) -> Iterator[Placed]:
         """The lines from a number on."""
+        for rows in self._chunks(place):
+            for seq, line in rows:
+                yield Placed(seq, seq + 1, line)
+
+    def _chunks(self, place: int) -> Iterator[list[tuple[int, bytes]]]:
+        """Some lines at a time, none of them in a transaction that goes on."""
         begun = self.kept_from()
         place = max(place, begun)
         count = CHUNK
@@ -69,11 +74,10 @@ class SqliteSource:
                 continue
             if rows and rows[0][0] != place and self.kept_from() != begun:
                 raise LedgerError(f"{self.path}: lines were removed meanwhile", hint="read it anew")
-            for seq, line in rows:
-                yield Placed(seq, seq + 1, line)
-                place = seq + 1
+            yield rows
             if len(rows) < count:
                 return
+            place = rows[-1][0] + 1
 
     def at(self, place: int) -> bytes:
         """The line with that number."""
@@ -104,15 +108,15 @@ class SqliteSource:
             raise self._broken(error, index << level) from None
 
     def removed(self) -> Removed | None:
-        """As the newest line says that says so."""
+        """As the newest line says that says so of what is gone; None where none can be read."""
+        first = self.kept_from()
         row = self._one("SELECT value FROM facts WHERE name = 'removal'")
-        if row is None:
+        if not first or row is None:
             return None
-        said = orjson.loads(self.at(int(row[0])))["warnings"]
-        found = [one for one in map(Removed.parse, said) if one is not None]
-        if not found:
-            raise LedgerError(f"{self.path}: line {row[0]} does not say what was removed")
-        return found[0]
+        known = self.place_of(_number(row[0]))
+        if known is not None and (found := removed_in(self.at(known), first)):
+            return found
+        return newest_removed(self.after(0), first)
 
     def body(self, digest: str) -> bytes | None:
         """What was kept under a SHA-256."""
@@ -131,7 +135,7 @@ class SqliteSource:
     def kept_from(self) -> int:
         """The number before which all lines were removed, 0 if none was."""
         row = self._one("SELECT value FROM facts WHERE name = 'removed'")
-        return int(row[0]) if row is not None else 0
+        return _number(row[0]) if row is not None else 0
 
     def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
         try:
@@ -143,6 +147,11 @@ class SqliteSource:
     def _broken(self, error: sqlite3.Error, seq: int | None) -> LedgerError:
         at = f" from line {seq} on" if seq is not None else ""
         return LedgerError(f"{self.path} cannot be read{at}: {error}", reached=seq)
+
+
+def _number(text: Any) -> int:
+    """A number among the facts; what is none is no line's."""
+    return int(text) if isinstance(text, str) and text.isdecimal() and len(text) < 19 else 0
 
 
 def _connect(path: Path) -> sqlite3.Connection:

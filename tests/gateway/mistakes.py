@@ -35,7 +35,7 @@ MISTAKES: Final[list[tuple[str, str]]] = [
     ('log-level = "info"', "log-level: unknown key; did you mean log_level?"),
     ("http = 5", "http: must be a table, not 5; make it a table"),
     ('upstreams = ["x"]', "upstreams: must be a table, not an array; make it a table"),
-    ('namespace = "yes"', "namespace: must be true or false, not a text; write it without quotes"),
+    ('namespace = "yes"', "namespace: must be true or false, not a text; write true or false"),
     ('namespace = "true"', "namespace: must be true or false, not a text; write it without quotes"),
     (
         "max_request_bytes = 1.5",

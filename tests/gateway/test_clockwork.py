@@ -161,5 +161,5 @@ def test_nothing_else_of_the_gateway_asks_the_machine_for_what_is_written(root: 
     found = {file.name for file in files if told.search(file.read_text(encoding="utf-8"))}
     # What `doctor` finds out and how old a watched file of schemas is are in no record; keys are
     # made by chance, and what is too old is removed by the machine's clock, or not at all.
-    others = {"checkup.py", "schemas.py", "keys.py", "recording.py"}
+    others = {"checkup.py", "checkup_record.py", "schemas.py", "keys.py", "recording.py"}
     assert found - others == {"clockwork.py"}

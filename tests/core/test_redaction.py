@@ -220,6 +220,41 @@ def test_an_operators_keys_and_places() -> None:
     assert (left({"x": 1}, "input", whole), str(told)) == (REDACTED, "the whole")
 
 
+def test_what_was_taken_out_is_taken_out_of_other_texts_too() -> None:
+    """As it is, and as JSON and URLs write it; what is short or a plain word stays."""
+    secret = 'p"ä s/1'
+    value = {
+        "password": secret,
+        "token": ["include", 123456, "n1"],
+        "said": [
+            secret,
+            f"x{secret}y",
+            json.dumps(secret, ensure_ascii=False),
+            "?q=p%22%C3%A4%20s%2F1",
+        ],
+        "else": ["include", "123456 n1"],
+    }
+    assert left(value) == {
+        "password": REDACTED,
+        "token": REDACTED,
+        "said": [REDACTED, f"x{REDACTED}y", f'"{REDACTED}"', f"?q={REDACTED}"],
+        "else": ["include", f"{REDACTED} n1"],
+    }
+
+
+def test_what_was_taken_out_of_the_input_is_taken_out_of_the_output() -> None:
+    """Tools repeat what they were given."""
+    asked = redacted({"password": "hunter2"})
+    assert asked is not None
+    assert "hunter2" not in repr(asked)
+    result = {"text": "welcome, hunter2"}
+    assert redacted(result, "output") is None
+    found = USUAL.redacted(result, "output", canonical(result), asked.secrets)
+    assert found is not None
+    assert (found.value, found.places) == ({"text": f"welcome, {REDACTED}"}, ("/text",))
+    assert USUAL.redacted({"a": 1}, "output", b'{"a":1}', asked.secrets) is None
+
+
 def test_few_places_are_named() -> None:
     """The rest is counted."""
     found = redacted([{"password": str(number)} for number in range(50)])
@@ -404,6 +439,6 @@ def test_the_table_of_the_page_is_true(root: Path) -> None:
     """What it says of calls and the record."""
     page = (root / "docs" / "redaction.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\{.*?\})` \| `(\{.*?\})` \|$", page, re.MULTILINE)
-    assert len(rows) == 10
+    assert len(rows) == 11
     for given_text, kept in rows:
         assert left(json.loads(given_text)) == json.loads(kept)

@@ -18,6 +18,7 @@ import orjson
 
 from . import secret_texts
 from .credentials import Secrecy, folded, secrecy_of, signs_of
+from .echoes import MOST, secrets_in, spellings, without_echoes
 from .pointer import is_pointer, pointer_of, steps_of
 from .schema_engine import search_for
 from .secret_texts import REDACTED, without_known, without_named
@@ -52,12 +53,13 @@ _Nodes = tuple[_Node, ...]
 class Redacted:
     """A value without its secrets, and the places where they were (RFC 6901, the first few).
 
-    ``more`` counts the places that are not named.
+    ``more`` counts the places that are not named. ``secrets`` are texts that were taken out.
     """
 
     value: Any
     places: tuple[str, ...]
     more: int = 0
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         named = ", ".join(place or "the whole" for place in self.places)
@@ -93,18 +95,29 @@ class Redactor:
         object.__setattr__(self, "_trie", _trie_of(self.pointers))
         object.__setattr__(self, "_short", lru_cache(maxsize=1024)(self._line))
 
-    def redacted(self, value: Any, side: Side, form: bytes) -> Redacted | None:
-        """The value without its secrets, None if there are none; ``form`` is its canonical form."""
+    def redacted(
+        self, value: Any, side: Side, form: bytes, told: tuple[str, ...] = ()
+    ) -> Redacted | None:
+        """The value without its secrets, None if there are none; ``form`` is its canonical form.
+
+        ``told`` are secrets that were taken out elsewhere. They go from texts here as well, as
+        do those that are found by names and places.
+        """
         nodes = self._trie.get(side)
-        if not self._finds(form.decode()) and nodes is None:
+        text = form.decode()
+        echoes = told != () and any(each in text for each in spellings(told))
+        if not echoes and nodes is None and not self._finds(text):
             return None
         if len(form) > _LARGEST:
             return Redacted(REDACTED, ("",))
         walk = _Walk(self, self._finds, side, nodes)
         found = walk.part(value, (nodes,) if nodes is not None else ())
+        secrets = tuple(walk.secrets[:MOST])
+        if secrets or echoes:
+            found = without_echoes(found, spellings((*secrets, *told)), walk.note)
         if found is value:
             return None
-        return Redacted(found, tuple(walk.places), walk.count - len(walk.places))
+        return Redacted(found, tuple(walk.places), walk.count - len(walk.places), secrets)
 
     def line(self, text: str) -> str:
         """A text of a ledger line without what looks like a credential in it."""
@@ -199,6 +212,7 @@ class _Walk:
         self._repeated: _Nodes = (repeated,) if repeated is not None else ()
         self.places: list[str] = []
         self.count = 0
+        self.secrets: list[str] = []
 
     def part(self, value: Any, nodes: _Nodes) -> Any:
         """A part of the value as it may be kept; the very same if there is nothing in it."""
@@ -233,7 +247,7 @@ class _Walk:
             if found is part:
                 found = self.part(part, inner)
             if shown != name:
-                self._note()
+                self.note(self._path)
             self._path.pop()
             if changed is None and (found is not part or shown != name):
                 changed = dict(_before(name, value))
@@ -270,13 +284,19 @@ class _Walk:
             text = str(value) if is_number else value
             if not (isinstance(text, str) and text.isdecimal() and 4 <= len(text) <= 12):
                 return value
-        self._note()
+        if len(self.secrets) < MOST:
+            self.secrets += secrets_in(value)
+        self.note(self._path)
         return REDACTED
 
-    def _note(self) -> None:
+    def note(self, path: list[str | int]) -> None:
+        """Remember a place, and each only once as far as they are named."""
+        place = pointer_of(path)
+        if place in self.places:
+            return
         self.count += 1
         if len(self.places) < _NAMED:
-            self.places.append(pointer_of(self._path))
+            self.places.append(place)
 
     def _text(self, text: str, nodes: _Nodes) -> str:
         if self._repeated and not self._nested and _is_text_block(self._path):
@@ -288,7 +308,7 @@ class _Walk:
             found = self._rules.text(text)
         if found == text:
             return text
-        self._note()
+        self.note(self._path)
         return found
 
     def _inside(self, text: str, nodes: _Nodes) -> str | None:

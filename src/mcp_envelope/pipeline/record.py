@@ -67,7 +67,9 @@ class Record:
         self.settled = True
         call, keeping = self._call, self._call.keeping
         if answer is not None and "result" in answer.value:
-            self._output = noted(unlabelled(answer.value["result"], LABEL), "output", keeping)
+            result = unlabelled(answer.value["result"], LABEL)
+            told = self._input.secrets if self._input is not None else ()
+            self._output = noted(result, "output", keeping, told)
             for text in self._output.warnings:
                 call.warn(text)
         fault = _fault_of(error, answer, keeping.redactor)

@@ -35,6 +35,7 @@ _NESTED: Final = 4
 #: Where something was taken out, what stood beside it may come to light.
 _ROUNDS: Final = 6
 _LONG: Final = 64 * 1024
+_AT_ONCE: Final = 50
 #: So many places are named.
 _NAMED: Final = 20
 _LONGEST_STEP: Final = 80
@@ -137,7 +138,7 @@ class Redactor:
 
     def step(self, name: str) -> str:
         """The name of a member as it may be written down."""
-        return self.line(name if len(name) <= _LONGEST_STEP else name[:_LONGEST_STEP] + "…")
+        return str(_short(self.line(name)))
 
     def secrecy(self, name: str) -> Secrecy | None:
         """What of a value of that name is a secret."""
@@ -166,14 +167,18 @@ class Redactor:
 
 @lru_cache(maxsize=64)
 def _search(credentials: bool, own: tuple[str, ...]) -> Callable[[object], bool]:
-    signs = [secret_texts.SIGNS] if credentials else []
-    if own:
-        signs.append(signs_of(own) + r"|\\u00[2-7]")
-    return search_for("(?i)" + "|".join(signs)) if signs else _never
-
-
-def _never(_: object) -> bool:
-    return False
+    patterns = [secret_texts.SIGNS] if credentials else []
+    # A pattern has a largest size, so many names are looked for in turns.
+    patterns += [
+        signs_of(own[begin : begin + _AT_ONCE]) + r"|\\u00[2-7]"
+        for begin in range(0, len(own), _AT_ONCE)
+    ]
+    if len(patterns) == 2:
+        patterns = ["|".join(patterns)]
+    searches = [search_for(f"(?i){pattern}") for pattern in patterns]
+    if len(searches) == 1:
+        return searches[0]
+    return lambda text: any(search(text) for search in searches)
 
 
 def _trie_of(pointers: tuple[str, ...]) -> dict[str, _Node]:
@@ -237,7 +242,7 @@ class _Walk:
         label = self._rules.secrecy(value[said]) if said is not None else None
         changed: dict[str, Any] | None = None
         for name, part in value.items():
-            shown = self._rules.step(name) if len(name) > _LONGEST_STEP else self._rules.line(name)
+            shown = self._rules.line(name)
             if shown != name:
                 shown = _free(shown, value, changed or {})
             self._path.append(shown)
@@ -291,7 +296,7 @@ class _Walk:
 
     def note(self, path: list[str | int]) -> None:
         """Remember a place, and each only once as far as they are named."""
-        place = pointer_of(path)
+        place = pointer_of(map(_short, path))
         if place in self.places:
             return
         self.count += 1
@@ -334,6 +339,12 @@ def _before(name: str, members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if one == name:
             return
         yield one, part
+
+
+def _short(step: str | int) -> str | int:
+    if isinstance(step, int) or len(step) <= _LONGEST_STEP:
+        return step
+    return step[:_LONGEST_STEP] + "…"
 
 
 def _free(name: str, *taken: Mapping[str, Any]) -> str:

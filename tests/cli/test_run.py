@@ -104,7 +104,10 @@ def test_mistakes_behind_and_before_the_dashes(run: Run, started: Started) -> No
         (["--input", "x", "--", "x"], '--input: must be one of "off", "warn", "strict"'),
         (["--label", "on", "--", "x"], '--label: must be one of "meta", "off"'),
         (["--log-level", "loud", "--", "x"], '--log-level: must be one of "debug", "info"'),
-        (["--ledger", "postgresql:x", "--", "x"], "--ledger: this version cannot keep the"),
+        (
+            ["--ledger", "postgresql:x", "--", "x"],
+            "--ledger: this version cannot keep the record in",
+        ),
         (["--config", "-"], "standard input cannot hold both the settings and the conversation"),
     ],
 )

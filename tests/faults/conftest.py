@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 #: Names of tests, and how the ids of their slow cases look.
@@ -24,6 +28,8 @@ _SLOW = {
     ("test_crash.py", "test_connections_are_reset"): ("2025",),
 }
 
+_NO_MOUNT = "absent on this machine: the right to mount a small disk"
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -35,3 +41,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.faults)
             if any(case in item.name for case in cases):
                 item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 2 MiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
+    try:
+        done = subprocess.run(mount, capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip(_NO_MOUNT)
+    if done.returncode:
+        pytest.skip(_NO_MOUNT)
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)

@@ -10,18 +10,21 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.faults.clients import Http
-from tests.stores.chain import entries_of
+from tests.faults.ledgers import Entry, calls_in, entries_at, path_of, verify
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 STDIO = (sys.executable, "-m", "tests.faults.stdio_server")
+#: Lines are forced to the disk.
+POWER: Mapping[str, str] = MappingProxyType({"MCP_ENVELOPE_DURABILITY": "power"})
 _URL = re.compile(rb"MCP on http://127\.0\.0\.1:(\d+)/mcp")
-Entry = dict[str, Any]
 PIPE = asyncio.subprocess.PIPE
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def run(work: Coroutine[Any, Any, None], seconds: float = 25.0) -> None:
@@ -50,8 +53,11 @@ async def until(holds: Callable[[], bool], within: float = 5.0) -> None:
 class Scene:
     """A folder with the ledger, the notes of the servers and what the gateway logs."""
 
-    def __init__(self, folder: Path) -> None:
-        self.ledger = folder / "calls.jsonl"
+    def __init__(self, folder: Path, scheme: str = "sqlite", keep: Path | None = None) -> None:
+        self.scheme = scheme
+        self.ledger = path_of(scheme, keep or folder)
+        self.url = f"{scheme}:{self.ledger}"
+        self.state = folder / "state"
         self._notes = folder / "notes"
         self.log = bytearray()
         self.port = 0
@@ -67,9 +73,15 @@ class Scene:
         assert self._gateway is not None
         return self._gateway
 
+    @property
+    def public_key(self) -> Path:
+        """The key that checkpoints are verified by: one of this scene only."""
+        return self.state / "mcp-envelope" / "keys" / "ledger.pub"
+
     def environment(self, **more: str) -> dict[str, str]:
         """What all processes are given."""
-        return {**os.environ, "NOTES": str(self._notes), "PYTHONPATH": f"{ROOT}:{ROOT}/src", **more}
+        ours = {"PYTHONPATH": f"{ROOT}:{ROOT}/src", "XDG_STATE_HOME": str(self.state)}
+        return {**os.environ, **ours, "NOTES": str(self._notes), **more}
 
     async def serve_http(self, *words: str, port: int = 0) -> str:
         """Start the HTTP server; its URL."""
@@ -83,36 +95,54 @@ class Scene:
         assert self.upstream.stdout is not None
         return f"http://127.0.0.1:{int(await self.upstream.stdout.readline())}/mcp"
 
-    async def start(self, *words: str, http: bool = True, stdout: int = PIPE) -> None:
+    async def start(self, *words: str, http: bool = True, **how: Any) -> None:
         """Start the gateway, and wait until it is there."""
+        await self.launch(*words, http=http, **how)
+        if http:
+            await self.listening()
+
+    async def launch(
+        self,
+        *words: str,
+        http: bool = True,
+        stdout: int = PIPE,
+        module: str = "mcp_envelope",
+        named: bool = True,
+        environment: Mapping[str, str] = _NOTHING,
+    ) -> None:
+        """Start the process of a gateway: with this ledger, unless it is to choose its own."""
         door = ["--http", "127.0.0.1:0"] if http else ["--stdio"]
+        ledger = ["--ledger", self.url] if named else []
         self._gateway = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "mcp_envelope", "run", *door),
-            *("--ledger", f"jsonl:{self.ledger}", *words),
+            *(sys.executable, "-m", module, "run", *door, *ledger, *words),
             cwd=ROOT,
-            env=self.environment(),
+            env=self.environment(**environment),
             stdin=PIPE,
             stdout=stdout,
             stderr=PIPE,
             limit=1 << 26,
         )
-        self.log.clear()
-        self._logging = asyncio.create_task(self._read_log())
-        if http:
-            while (found := _URL.search(self.log)) is None:
-                await self.logged()
-            self.port = int(found[1])
+        self.log = bytearray()
+        self._logging = asyncio.create_task(self._read_log(self._gateway, self.log))
+
+    async def listening(self) -> None:
+        """Wait until the gateway says where it listens."""
+        while (found := _URL.search(self.log)) is None:
+            await self.logged()
+        self.port = int(found[1])
 
     async def logged(self) -> None:
         """Wait until the gateway logs something."""
+        assert self._logging is not None
         self._said.clear()
-        await self._said.wait()
-        assert self.gateway.returncode is None, self.log.decode()
+        if not self._logging.done():
+            await self._said.wait()
+        assert not self._logging.done(), self.log.decode()
 
-    async def _read_log(self) -> None:
-        assert self.gateway.stderr is not None
-        while data := await self.gateway.stderr.read(65536):
-            self.log += data
+    async def _read_log(self, process: asyncio.subprocess.Process, log: bytearray) -> None:
+        assert process.stderr is not None
+        while data := await process.stderr.read(65536):
+            log += data
             self._said.set()
         self._said.set()
 
@@ -188,7 +218,11 @@ class Scene:
 
     def entries(self) -> list[Entry]:
         """The ledger, a chain without gaps."""
-        return entries_of(self.ledger.read_bytes())
+        return entries_at(self.ledger)
+
+    async def verified(self, *words: str, code: int = 0) -> str:
+        """What `ledger verify` prints of the ledger, which has to hold."""
+        return await asyncio.to_thread(verify, self.url, self.state, *words, code=code)
 
     async def settled(self, count: int, within: float = 5.0) -> Counter[str]:
         """Wait until so many calls are settled; how often there was which outcome."""
@@ -202,7 +236,7 @@ class Scene:
 
     def account(self, *, stopped: bool = True) -> Counter[str]:
         """See that each call was admitted once and settled once, in that order; the outcomes."""
-        entries = self.entries()
+        entries = calls_in(self.entries())
         assert entries[0]["event"] == "started"
         if stopped:
             assert entries[-1]["event"] == "stopped"
@@ -230,9 +264,11 @@ def _is_alive(pid: int) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def scene(folder: Path) -> AsyncIterator[Scene]:
-    """A scene that is cleared at the end."""
-    made = Scene(folder)
+async def scene(
+    folder: Path, scheme: str = "sqlite", keep: Path | None = None
+) -> AsyncIterator[Scene]:
+    """A scene that is cleared at the end; its ledger is in ``keep``, if that is another folder."""
+    made = Scene(folder, scheme, keep)
     try:
         yield made
     finally:

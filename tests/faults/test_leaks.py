@@ -26,7 +26,7 @@ MODERN = "2026-07-28"
 @contextlib.asynccontextmanager
 async def inside(here: Scene, upstream: UpstreamSettings) -> AsyncIterator[Gateway]:
     """A gateway in this process, whose tasks can be counted."""
-    settings = Settings(upstreams=(upstream,), http=HttpSettings(), ledger=f"jsonl:{here.ledger}")
+    settings = Settings(upstreams=(upstream,), http=HttpSettings(), ledger=here.url)
     async with Gateway.open(settings) as gateway:
         door = HttpDoor(gateway.desk, gateway.gate, gateway.ground.limits)
         async with Listener.open(door, "127.0.0.1", 0) as listener:

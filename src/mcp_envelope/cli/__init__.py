@@ -16,18 +16,18 @@ from typing import Final
 
 import mcp_envelope as me
 
-from .arguments import HelpAsked, Parser, nearest, options_among
+from .arguments import HelpAsked, Parser, nearest, options_among, wrapped
 from .console import DOES_NOT_HOLD, FINE, INTERRUPTED, UNREACHABLE, USAGE, Console
 
 PROGRAM: Final = "mcp-envelope"
 #: Every verb and what it does, in the order of the help.
 VERBS: Final = {
     "run": "stand in front of an MCP server: check, label and record every call",
-    "doctor": "look at installation, settings, servers and record; say what to do",
+    "doctor": "check installation, settings, servers, store and clock, and say what to do",
     "ledger query": "find calls in a ledger by time, tool, peer, outcome, kind or text",
     "ledger show": "show all that the record knows of one call",
     "ledger tail": "show the newest calls of a ledger, and those that come",
-    "ledger verify": "say whether the record holds, and if not, which line is wrong how",
+    "ledger verify": "say whether the record holds, and if not, what is wrong where",
     "ledger export": "write the exact lines of a ledger as JSON Lines",
     "ledger checkpoint": "print the newest signed checkpoint, to be kept elsewhere",
     "ledger prove": "prove that a line is in the ledger, or check such a proof",
@@ -36,10 +36,10 @@ VERBS: Final = {
     "keys new": "make the key that signs the record, in place of the one before",
     "keys show": "print the public key that the record is verified with",
     "validate": "say whether an envelope is valid, and if not, what is wrong where",
-    "convert": "turn an envelope into another dialect, and list what did not fit",
+    "convert": "turn an envelope into one of another dialect, and list what did not fit",
     "wrap": "wrap any JSON into mcp.envelope.v0.1",
     "digest": "print the canonical form of a JSON document and its digest",
-    "schemas": "list the published JSON Schemas, print one, or write them all",
+    "schemas": "list the published JSON Schemas, print one, or write them to a folder",
     "errors": "print the table of error codes, or explain one code",
 }
 _HELP: Final = """\
@@ -147,7 +147,7 @@ def _help(group: str = "") -> str:
         name: line for name, line in VERBS.items() if name.startswith(f"{group} " * bool(group))
     }
     wide = max(len(name) for name in shown)
-    verbs = "\n".join(f"  {name:{wide}}  {line}" for name, line in shown.items())
+    verbs = "\n".join(wrapped(f"  {name:{wide}}  {line}", wide + 4) for name, line in shown.items())
     return _HELP.format(program=PROGRAM, verbs=verbs)
 
 

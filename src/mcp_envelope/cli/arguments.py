@@ -88,7 +88,7 @@ class Parser(argparse.ArgumentParser):
     def format_help(self) -> str:
         """What ``--help`` prints."""
         usage = " ".join(["usage:", self.prog, *map(form, self.shown)])
-        parts = [_wrapped(usage, 7), "", _wrapped(f"{self.purpose[:1].upper()}{self.purpose[1:]}.")]
+        parts = [wrapped(usage, 7), "", wrapped(f"{self.purpose[:1].upper()}{self.purpose[1:]}.")]
         arguments = [(spelling(a), a.help or "") for a in self.shown if not a.option_strings]
         options = [(spelling(a), a.help or "") for a in self.declared if a.option_strings]
         options.append(("-h, --help", "show this help"))
@@ -96,7 +96,7 @@ class Parser(argparse.ArgumentParser):
         for title, rows in (("arguments", arguments), ("options", options)):
             if rows:
                 parts += ["", f"{title}:"]
-                parts += [_wrapped(f"  {name:{wide}}  {text}", wide + 4) for name, text in rows]
+                parts += [wrapped(f"  {name:{wide}}  {text}", wide + 4) for name, text in rows]
         return "\n".join([*parts, "", "example:", f"  {self.example}"])
 
 
@@ -127,7 +127,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)), None)
 
 
-def _wrapped(text: str, indent: int = 0) -> str:
+def wrapped(text: str, indent: int = 0) -> str:
+    """The text in lines of a terminal's width, all but the first with an indent."""
     return textwrap.fill(
         text, _WIDTH, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False
     )

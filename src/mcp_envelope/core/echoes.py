@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
-from urllib.parse import quote
 
 import orjson
 
@@ -16,6 +15,8 @@ _SHORTEST: Final = 6
 _SURE: Final = 8
 _LONGEST: Final = 4096
 _DEEPEST: Final = 200
+#: What URLs hold unescaped (RFC 3986, 2.3).
+_UNRESERVED: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 
 
 def secrets_in(value: Any) -> list[str]:
@@ -40,8 +41,17 @@ def spellings(secrets: Iterable[str]) -> tuple[str, ...]:
     found: set[str] = set()
     for secret in secrets:
         in_json = orjson.dumps(secret).decode()[1:-1]
-        found |= {secret, in_json, quote(secret, safe=""), quote(secret)}
+        found |= {
+            secret,
+            in_json,
+            _in_url(secret, _UNRESERVED),
+            _in_url(secret, _UNRESERVED + b"/"),
+        }
     return tuple(sorted(found, key=lambda text: (-len(text), text)))
+
+
+def _in_url(text: str, safe: bytes) -> str:
+    return "".join(chr(byte) if byte in safe else f"%{byte:02X}" for byte in text.encode())
 
 
 def without_echoes(

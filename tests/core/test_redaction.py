@@ -315,6 +315,12 @@ def test_deep_and_wide_values_take_bounded_time() -> None:
     for _ in range(198):
         deep = [deep]
     assert CANARY not in json.dumps(left(deep))
+    for _ in range(4):
+        inner: Any = [json.dumps(deep), {"password": CANARY}]
+        for _ in range(190):
+            inner = {"a": inner}
+        deep = inner
+        assert CANARY not in json.dumps(left(deep))
     began = perf_counter()
     wide = {f"password{number}": CANARY for number in range(30_000)}
     assert CANARY not in json.dumps(left(wide))

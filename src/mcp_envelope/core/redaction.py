@@ -213,6 +213,7 @@ class _Walk:
         self._finds = finds
         self._path: list[str | int] = []
         self._nested = 0
+        self._level = 0
         repeated = root.get(_CONTENT) if root is not None and side == "output" else None
         self._repeated: _Nodes = (repeated,) if repeated is not None else ()
         self.places: list[str] = []
@@ -233,9 +234,12 @@ class _Walk:
         return value
 
     def _deeper(self, how: Callable[[Any, _Nodes], Any], value: Any, nodes: _Nodes) -> Any:
-        if len(self._path) > _DEEPEST:
+        if self._level > _DEEPEST:  # counted through texts that are JSON: it is our stack
             return self._gone(value, "any")
-        return how(value, nodes)
+        self._level += 1
+        found = how(value, nodes)
+        self._level -= 1
+        return found
 
     def _members(self, value: dict[str, Any], nodes: _Nodes) -> Any:
         said = next((one for one in _LABELS if type(value.get(one)) is str), None)

@@ -40,6 +40,8 @@ _AT_ONCE: Final = 50
 _NAMED: Final = 20
 _LONGEST_STEP: Final = 80
 _LONGEST_FORM: Final = 200
+_SHORTEST_CODE: Final = 512
+_ENCODED: Final = re.compile(r"[A-Za-z0-9+/\r\n]++=*+\s*+")
 _TORN: Final = re.compile("[\ud800-\udfff]")
 _LABELS: Final = ("name", "key", "header", "field", "Name", "Key")
 _VALUES: Final = ("value", "values", "Value", "Values")
@@ -312,6 +314,8 @@ class _Walk:
             nodes = (*nodes, *self._repeated)
         if not nodes and (len(text) < 4 or not self._finds(text)):
             return text
+        if len(text) > _SHORTEST_CODE and _ENCODED.fullmatch(text):
+            return text  # a picture, say: what looks like a secret in it does so by chance
         found = self._inside(text, nodes)
         if found is None:
             found = self._rules.text(text)

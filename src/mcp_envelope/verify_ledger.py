@@ -29,32 +29,8 @@ ORIGIN = "mcp-envelope/ledger/"
 UNTRUSTED = "no trusted key signed this checkpoint, or a later one"
 EVENTS = "admitted|settled|refused|malformed|started|stopped|checkpoint"
 JSON = json.JSONDecoder(parse_int=float, parse_constant=int)  # int: no number is called NaN
-FIELDS = [
-    "v",
-    "event",
-    "seq",
-    "prev",
-    "time",
-    "instance",
-    "kind",
-    "tool",
-    "definition",
-    "peer",
-    "grant",
-    "request_id",
-    "client_id",
-    "run_id",
-    "trace_id",
-    "correlation_id",
-    "door",
-    "dialect",
-    "outcome",
-    "error",
-    "duration_ms",
-    "input",
-    "output",
-    "warnings",
-]
+FIELDS = """v event seq prev time instance kind tool definition peer grant request_id client_id run_id
+    trace_id correlation_id door dialect outcome error duration_ms input output warnings""".split()
 DIGEST = "sha256:([0-9a-f]{64})"
 NUMBER = "(0|[1-9][0-9]{0,18})"
 HASH = "[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]="  # base64 in the one right spelling, 32 bytes; any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from hashlib import sha256
 
 from hypothesis import strategies as st
@@ -91,13 +90,13 @@ class Book:
         """The end of a call."""
         facts = self._facts("settled", id, tool)
         output = Body(digest=DIGEST, size=112)
-        self.write(replace(facts, outcome="ok", duration_ms=12.345, output=output))
+        self.write(facts._replace(outcome="ok", duration_ms=12.345, output=output))
 
     def refuse(self, message: str = "no") -> None:
         """A call that was refused."""
         facts = self._facts("refused", f"refused-{self.seq}", "rm")
         error = {"code": "POLICY_DENIED", "message": message}
-        self.write(replace(facts, outcome="POLICY_DENIED", error=error))
+        self.write(facts._replace(outcome="POLICY_DENIED", error=error))
 
     def start(self) -> None:
         """A gateway begins."""
@@ -111,7 +110,7 @@ class Book:
         """Any line, and a checkpoint line where it is due."""
         torn = self._torn
         warnings = (*((torn.warning(),) if torn else ()), *facts.warnings)
-        self._add(line(replace(facts, warnings=warnings), self.seq, self.prev))
+        self._add(line(facts._replace(warnings=warnings), self.seq, self.prev))
         if self.every and self.seq - max(self.seals, default=0) >= self.every:
             self.seal()
 
@@ -136,7 +135,7 @@ class Book:
         facts = self._facts("refused", "torn", "get_time")
         torn = self._torn
         warnings = (torn.warning(),) if torn else ()
-        text = line(replace(facts, warnings=warnings), self.seq, self.prev)
+        text = line(facts._replace(warnings=warnings), self.seq, self.prev)
         data = torn.ending + text
         data = data[: max(1, min(done, len(data)))]
         torn.add(data)

@@ -85,8 +85,7 @@ def node(left: bytes, right: bytes) -> bytes:
 
 def root_of(nodes: list[bytes]) -> bytes:
     """The root of a tree that is kept as its largest complete subtrees (RFC 6962, 2.1)."""
-    up = nodes[::-1]
-    return reduce(lambda right, left: node(left, right), up) if up else sha256().digest()
+    return reduce(lambda up, left: node(left, up), nodes[::-1]) if nodes else sha256().digest()
 
 def root_by(proof: list[bytes], leaf: bytes, index: int, size: int) -> bytes:
     """The root to which a proof leads from a leaf, as PATH is defined in RFC 6962, 2.1.1."""
@@ -255,8 +254,8 @@ def prove(proof: str, line: bytes, keys: list[Key]) -> None:
     found, note = PROOF.fullmatch(head), note_of(whole)
     demand(found and note, "unreadable", 0)
     hashes, index = [b64decode(one) for one in found[2].split()], int(found[1])
-    root = root_by(hashes, sha256(b"\x00" + line).digest(), index, note.size)
-    demand(root == note.root, "root", index)
+    leaf = sha256(b"\x00" + line.rstrip(b"\n")).digest()
+    demand(root_by(hashes, leaf, index, note.size) == note.root, "root", index)
     demand(not keys or not PublicKey or is_signed(note, keys), "signature", index)
 
 def main() -> int:
@@ -288,10 +287,11 @@ def main() -> int:
         usage.error(str(error))
     remarks = {"dangling": len(reading.open), "torn": reading.torn, "strays": reading.strays}
     said["signatures"] = "checked" if keys and PublicKey else f"unchecked: {UNCHECKED[not keys]}"
-    if given.file:
+    if given.file and "kind" not in said:
         said.update(lines=reading.size - reading.first, checkpoints=reading.checkpoints, **remarks)
         said["calls"] = [f"{seq} {call!a}" for call, seq in reading.open.items()][:1_000]
-    print(json.dumps(said) if given.json else "\n".join(f"{name}: {said[name]}" for name in said))
+    text = json.dumps(said) if given.json else "\n".join(f"{name}: {said[name]}" for name in said)
+    print(f"{text}\n", end="")  # at once, as `head` may not read all of it
     is_bad = "kind" in said or (given.strict and any(remarks.values()))
     return 1 if is_bad else 3 if keys and not PublicKey else 0
 

@@ -378,6 +378,21 @@ def test_a_file_that_is_moved_and_put_back_goes_on(path: Path) -> None:
     assert len(follow(lines_of(path))) == 2
 
 
+def test_a_file_that_is_cut_short_is_noticed(path: Path) -> None:
+    """Nothing is written behind a hole; put right, it goes on."""
+    write(path, *[some_facts()] * 500)
+    ledger = SqliteLedger(path)
+    asyncio.run(ledger.append(some_facts()))
+    whole = path.read_bytes()
+    os.truncate(path, len(whole) // 8_192 * 4_096)
+    assert "was cut short" in failing(ledger).message
+    with path.open("r+b") as file:
+        file.write(whole)
+    assert asyncio.run(ledger.append(some_facts())).seq == 501
+    asyncio.run(ledger.close())
+    assert len(follow(lines_of(path))) == 502
+
+
 def test_a_deleted_log_costs_no_line(path: Path) -> None:
     """What was in it is saved at once; nothing more is taken until a restart."""
     ledger = SqliteLedger(path)

@@ -17,6 +17,8 @@ from urllib.parse import quote
 
 from mcp_envelope.core.ports import LedgerError
 
+#: What SQLite raises: it quotes what is damaged as if it were text.
+TROUBLE: Final = (sqlite3.Error, UnicodeDecodeError)
 #: "MCPE": what says that a database is a ledger of ours.
 APPLICATION: Final = 0x4D435045
 
@@ -93,7 +95,7 @@ def open_database(
         return connect(path, "rw", timeout=_PATIENCE)
     except LedgerError:
         raise
-    except sqlite3.Error as error:
+    except TROUBLE as error:
         raise LedgerError(f"{named} cannot be opened: {error}") from None
     except OSError as error:
         raise LedgerError(f"{named} cannot be made: {error.strerror}") from None

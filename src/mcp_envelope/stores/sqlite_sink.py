@@ -19,7 +19,7 @@ from .chain import Busy, Unwritten
 from .draft import SEGMENT, Batch, Head
 from .locks import unlock
 from .remarks import check_sealed
-from .sqlite_schema import code_of, connect, open_database
+from .sqlite_schema import TROUBLE, code_of, connect, open_database
 from .sqlite_tree import tree_of
 from .sqlite_wal import LogKeeper
 
@@ -76,8 +76,9 @@ class SqliteSink:
         try:
             self._prepare(durability)
             self.head: Final = self._read_head()
-            self._files = self._look_at(self._path), self._look_at(self._log)
-        except (sqlite3.Error, LedgerError, OSError) as error:
+            self._main, self._size = _look_at(self._path)
+            self._log_file, _ = _look_at(self._log)
+        except (*TROUBLE, OSError) as error:
             self._connection.close()
             said = (
                 error.message if isinstance(error, LedgerError) else f"it cannot be read: {error}"
@@ -141,7 +142,7 @@ class SqliteSink:
         self._keeper.close()
         is_ours = False
         with suppress(OSError):
-            is_ours = self._look_at(self._path) == self._files[0]
+            is_ours = _look_at(self._path)[0] == self._main
         if is_ours:
             self._connection.close()
         else:
@@ -178,18 +179,16 @@ class SqliteSink:
         tree = tree_of(self._connection, last + 1)
         return Head(last + 1, sha256(text).hexdigest(), first, tree, last - sealed)
 
-    @staticmethod
-    def _look_at(path: str) -> tuple[int, int]:
-        found = os.stat(path)  # noqa: PTH116 - at every write
-        return found.st_ino, found.st_dev
-
     def _check_files(self) -> None:
         """See that the files are still those that were written so far: else lines would be lost."""
-        main, log = self._files
-        if self._look_at(self._path) != main:
+        main, size = _look_at(self._path)
+        if main != self._main:
             raise _MeddledError("its file was replaced", _NEW)
+        if size < self._size:
+            raise _MeddledError("its file was cut short", _KEEP)
+        self._size = size
         try:
-            is_there = self._look_at(self._log) == log
+            is_there = _look_at(self._log)[0] == self._log_file
         except FileNotFoundError:
             is_there = False
         if not is_there:
@@ -243,6 +242,12 @@ class SqliteSink:
             row = cursor.execute("SELECT line FROM lines WHERE seq = ?", (last,)).fetchone()
             return row is not None and row[0] == batch.lines[-1]
         return False
+
+
+def _look_at(path: str) -> tuple[tuple[int, int], int]:
+    """Which file it is, and its size."""
+    found = os.stat(path)  # noqa: PTH116 - at every write
+    return (found.st_ino, found.st_dev), found.st_size
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -14,15 +14,13 @@ from mcp_envelope.core.ports import LedgerError, Placed
 from mcp_envelope.core.seal import Removed
 
 from .remarks import newest_removed, removed_in
-from .sqlite_schema import check, code_of, connect
+from .sqlite_schema import TROUBLE, check, code_of, connect
 from .sqlite_tree import subtree_of
 
 _PATIENCE: Final = 5.0
 _PIECE: Final = re.compile(rb"[^\n]*\n")
 #: Lines that are read at once: no reader holds up the writer's log for longer.
 CHUNK: Final = 512
-# SQLite itself quotes what is damaged as if it were text.
-_TROUBLE: Final = (sqlite3.Error, UnicodeDecodeError)
 _CLOSED: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 _FOR_NOW: Final = _CLOSED | {
     *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM),
@@ -79,7 +77,7 @@ class SqliteSource:
         while True:
             try:
                 rows = self._connection.execute(_ROWS, (place, count)).fetchall()
-            except _TROUBLE as error:
+            except TROUBLE as error:
                 if count == 1:
                     raise self._broken(error, place) from None
                 count = 1  # as far as one can get
@@ -117,7 +115,7 @@ class SqliteSource:
             return subtree_of(self._connection, level, index)
         except LedgerError as error:
             raise LedgerError(f"{self.path}: {error.message}") from None
-        except _TROUBLE as error:
+        except TROUBLE as error:
             raise self._broken(error, index << level) from None
 
     def removed(self) -> Removed | None:
@@ -153,7 +151,7 @@ class SqliteSource:
     def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
         try:
             found: tuple[Any, ...] | None = self._connection.execute(query, values).fetchone()
-        except _TROUBLE as error:
+        except TROUBLE as error:
             raise self._broken(error, None) from None
         return found
 
@@ -185,7 +183,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         try:
             check(connection, path)
             connection.execute("SELECT max(seq) FROM lines").fetchone()
-        except _TROUBLE as error:
+        except TROUBLE as error:
             connection.close()
             problem, reached = _reason(error), _reached(error)
             if reached is not None or code_of(error) not in _CLOSED:

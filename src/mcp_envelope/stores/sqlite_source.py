@@ -89,8 +89,7 @@ class SqliteSource:
 
     def bounds(self) -> tuple[int, int]:
         """The first number, and that of the line to come."""
-        # Each by itself: asked for both at once SQLite reads the whole table.
-        row = self._one("SELECT (SELECT min(seq) FROM lines), (SELECT max(seq) FROM lines)")
+        row = self._one("SELECT min(seq), max(seq) FROM lines")
         if row is None or row[0] is None:
             return 0, 0
         return max(row[0], self.kept_from()), row[1] + 1

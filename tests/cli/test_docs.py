@@ -27,6 +27,7 @@ SAMPLES = {
     "ledger show": [["ledger", "show", "calls.jsonl", "2f2ec92e"]],
     "ledger verify": [
         ["ledger", "verify", "calls.jsonl", "one.jsonl", "two.jsonl"],
+        ["ledger", "verify", "calls.jsonl", "--key", "calls.pub"],
         ["ledger", "verify", "torn.jsonl"],
         ["ledger", "verify", "damaged.jsonl"],
     ],

@@ -60,6 +60,19 @@ def test_a_call_by_its_id(run: Run, tmp_path: Path, kind: str) -> None:
     assert proven(run, url, "call-11")["event"] == "admitted"
 
 
+def test_with_the_search_index(run: Run, tmp_path: Path, kind: str) -> None:
+    """Where there is one it is used, and the same lines are found, also those that are new."""
+    url = write(url_in(tmp_path, kind), 30)
+    plain = [run("ledger", "prove", url, name).out for name in ("call-12", "call-29")]
+    assert run("ledger", "query", url).code == 0
+    assert list(tmp_path.glob("calls.*.index"))
+    assert [run("ledger", "prove", url, name).out for name in ("call-12", "call-29")] == plain
+    write(url, 3, begin=30)
+    assert proven(run, url, "call-32")["event"] == "settled"
+    assert run("ledger", "prove", url, "call-99").code == 1
+    assert "several calls" in run("ledger", "prove", url, "call-").err
+
+
 @pytest.mark.parametrize(
     "words,code,why",
     [

@@ -170,6 +170,71 @@ def test_a_corrupt_database(run: Run, tmp_path: Path) -> None:
     assert b"corrupt" in run("ledger", "verify", url).out
 
 
+def test_a_bit_anywhere_in_a_database(run: Run, tmp_path: Path) -> None:
+    """Header, schema, tree of pages: a verdict each time, and the right one of what can be read."""
+    url = write(url_in(tmp_path, "sqlite"), 20)
+    lines = run("ledger", "export", url).out
+    path = tmp_path / "calls.db"
+    data = path.read_bytes()
+    used = [at for at in range(4096) if data[at]]
+    kinds = set()
+    for number, at in enumerate([*used[::40], *range(4096, len(data), 997)]):
+        harmed = bytearray(data)
+        harmed[at] ^= 1 << number % 8
+        path.write_bytes(harmed)
+        done = run("ledger", "verify", url, "--json")
+        damage = done.json["ledgers"][0]["damage"]
+        assert (done.code, done.err) == (1 if damage else 0, ""), at
+        if damage is None:
+            assert run("ledger", "export", url).out == lines
+        else:
+            kinds.add(damage["kind"])
+    assert {"corrupt", "unreadable"} <= kinds
+
+
+def test_a_damaged_tree(run: Run, tmp_path: Path) -> None:
+    """The lines hold without it; but somebody should look, as proofs are made with it."""
+    url = write(url_in(tmp_path, "sqlite"), 200)
+    assert run("ledger", "verify", url, "--strict").code == 0
+    with sqlite3.connect(tmp_path / "calls.db") as database:
+        database.execute("DROP TRIGGER nodes_never_change")
+        database.execute("UPDATE nodes SET hash = zeroblob(32)")
+    database.close()
+    done = run("ledger", "verify", url)
+    assert done.code == 0
+    assert b"the tree that is kept beside the lines is damaged" in done.out
+    assert run("ledger", "verify", url, "--strict").code == 1
+    assert run("ledger", "prove", url, "300").code == 1
+    assert run("ledger", "export", url, "--out", str(tmp_path / "out.jsonl")).code == 0
+    assert run("ledger", "prove", str(tmp_path / "out.jsonl"), "300").code == 0
+
+
+def test_who_vouches(run: Run, tmp_path: Path) -> None:
+    """Only who is trusted, whoever else signed."""
+    one, other = key_of("one"), key_of("other")
+    url = write(url_in(tmp_path, "jsonl"), 2, signers=[other])
+    write(url, 2, begin=2, signers=[one])
+    done = run("ledger", "verify", url, "--key", str(one.key))
+    assert done.code == 0
+    assert b"are vouched for by one (id " in done.out
+    assert b"other (id" not in done.out
+    found = run("ledger", "verify", url, "--key", str(one.key), "--json").json["ledgers"][0]
+    assert found["vouching"] == [str(one.key)]
+    assert found["keys"] == [str(other.key), str(one.key)]
+
+
+def test_something_else_under_the_name_of_a_ledger(run: Run, tmp_path: Path) -> None:
+    """It does not hold, whatever it is."""
+    path = tmp_path / "calls"
+    for data in (b"{}\n", b"\x7fELF\0\0\0", b"SQLite format 3\0", b"\n"):
+        path.write_bytes(data)
+        for name in (str(path), f"sqlite:{path}", f"jsonl:{path}"):
+            if name.startswith("jsonl:") and not data.endswith(b"\n"):
+                continue  # a line that was never finished, as far as one can see
+            done = run("ledger", "verify", name)
+            assert (done.code, done.err) == (1, ""), (name, data)
+
+
 def test_a_kept_checkpoint_shows_what_is_gone(run: Run, tmp_path: Path, kind: str) -> None:
     """Lines cut off the end, and an old copy put back."""
     url = write(url_in(tmp_path, kind), 2)

@@ -60,7 +60,7 @@ def test_it_follows_within_two_seconds(url: str, tmp_path: Path) -> None:
     assert not [one for one in threading.enumerate() if one.name == "ledger-index"]
 
 
-def test_it_ends_at_once(url: str) -> None:
+def test_it_ends_at_once(url: str, tmp_path: Path) -> None:
     """Also in the middle of much work, and where it was never started."""
     write(url, *(line for number in range(2, 2_000) for line in call(number)))
     for pause in (0.0, 0.01, 0.05):
@@ -70,6 +70,7 @@ def test_it_ends_at_once(url: str) -> None:
         begin = time.monotonic()
         follower.stop()
         assert time.monotonic() - begin < 1
+        assert not list(tmp_path.glob("calls.index-*"))
     Follower(lambda: read_ledger(url)).stop()
 
 

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.facts import all_facts, some_facts
 
-from mcp_envelope.core.entry import Facts
+from mcp_envelope.core.entry import GENESIS, Facts
+from mcp_envelope.core.entry import line as line_of
 from mcp_envelope.core.ports import LedgerError, Source
 from mcp_envelope.core.search import Search, milliseconds
 from mcp_envelope.stores import index as index_module
@@ -422,26 +424,31 @@ def expected(lines: Sequence[dict[str, Any]]) -> list[int]:
     return sorted([*calls, *(seq for seqs in begun.values() for seq in seqs)])
 
 
-@given(st.lists(all_facts(), max_size=12), st.integers(1, 5))
+@given(st.lists(all_facts(), max_size=12), st.integers(1, 5), st.sampled_from(["sqlite", "jsonl"]))
 def test_any_line_that_can_be_written_is_indexed(
-    tmp_path_factory: pytest.TempPathFactory, facts: list[Facts], most: int
+    tmp_path_factory: pytest.TempPathFactory, facts: list[Facts], most: int, kind: str
 ) -> None:
     """Whatever texts stand in it, as strange as may be, and however the batches are cut."""
-    folder = tmp_path_factory.mktemp("index")
-    for kind in ("sqlite", "jsonl"):
-        url = f"{kind}:{folder / kind}"
-        write(url, *facts)
-        source: Source = read_ledger(url)
-        index = Index(source)
-        while index.turn(most):
-            pass
-        read = [json.loads(placed.line) for placed in source.after(0)]
-        assert (index.damaged, index.lines) == (0, len(facts)) == (0, len(read))
-        assert sorted(numbers(index, limit=0)) == expected(read)
-        assert sorted(numbers(index, limit=0, lines=True)) == list(range(len(read)))
-        for line in read:
-            tool = line["tool"]
-            if tool and "\0" not in tool:  # where SQLite ends a text
-                assert line["seq"] in numbers(index, lines=True, limit=0, tool=tool)
-        index.close()
-        source.close()
+    path = tmp_path_factory.mktemp("index") / kind
+    lines: list[bytes] = []
+    for one in facts:
+        prev = sha256(lines[-1]).hexdigest() if lines else GENESIS
+        lines.append(line_of(one, len(lines), prev))
+    if kind == "jsonl":
+        path.write_bytes(b"".join(one + b"\n" for one in lines))
+    else:
+        write(f"sqlite:{path}", *facts)
+    source: Source = read_ledger(f"{kind}:{path}")
+    index = Index(source)
+    while index.turn(most):
+        pass
+    read = [json.loads(placed.line) for placed in source.after(0)]
+    assert (index.damaged, index.lines) == (0, len(facts)) == (0, len(read))
+    assert sorted(numbers(index, limit=0)) == expected(read)
+    assert sorted(numbers(index, limit=0, lines=True)) == list(range(len(read)))
+    for entry in read:
+        tool = entry["tool"]
+        if tool and "\0" not in tool:  # where SQLite ends a text
+            assert entry["seq"] in numbers(index, lines=True, limit=0, tool=tool)
+    index.close()
+    source.close()

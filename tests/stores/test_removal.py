@@ -294,3 +294,24 @@ def test_readers_are_told_where_lines_vanish(path: Path) -> None:
         source.close()
 
     run(path, 1_000, remove)
+
+
+def test_what_was_removed_is_found_where_the_note_of_it_is_wrong(path: Path) -> None:
+    """The facts beside the lines only save time; a line that cannot be read says nothing."""
+    run(path, 1_000, lambda ledger: ledger.remove(512))
+    with contextlib.closing(SqliteSource(path)) as source:
+        wanted = source.removed()
+        first, end = source.bounds()
+    assert wanted is not None
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for value in ("600", "x", "99999999999999999999999", "-1"):
+            connection.execute("UPDATE facts SET value = ? WHERE name = 'removal'", (value,))
+            with contextlib.closing(SqliteSource(path)) as source:
+                assert source.removed() == wanted
+        connection.execute("DROP TRIGGER lines_never_change")
+        connection.execute(
+            "UPDATE lines SET line = replace(line, 'removed: lines', 'xemoved: lines')"
+        )
+        with contextlib.closing(SqliteSource(path)) as source:
+            assert source.removed() is None
+            assert source.bounds() == (first, end)

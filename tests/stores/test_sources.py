@@ -351,6 +351,33 @@ def test_a_damaged_file_gets_no_checkpoints(tmp_path: Path) -> None:
             JsonLinesLedger(path, writing())
 
 
+def test_a_ledger_that_its_last_checkpoint_is_not_about_is_not_gone_on_with(
+    tmp_path: Path, url: str
+) -> None:
+    """What would be added would contradict it for ever; nothing is changed."""
+    write(url, 300, every=99)
+    path = tmp_path / "calls"
+    before = path.read_bytes()
+    mark = before.rindex(b"mcp-envelope/ledger/") + 20
+    # A digit of the origin, and one of the root, in the last checkpoint.
+    for place in (mark + 4, before.index(b"\\n", mark + 50) - 3):
+        data = bytearray(before)
+        data[place] ^= 1
+        path.write_bytes(data)
+        with pytest.raises(LedgerError, match=r"damaged: line 299, its last.*; keep it, and name"):
+            open_ledger(url, writing=writing())
+        assert path.read_bytes() == data
+
+
+def test_what_an_old_line_was_changed_to_is_not_sealed_anew(tmp_path: Path) -> None:
+    """In a file, whose tree is computed from its lines."""
+    path = tmp_path / "calls"
+    write(f"jsonl:{path}", 300)
+    path.write_bytes(path.read_bytes().replace(b'"tool":"t7"', b'"tool":"t8"'))
+    with pytest.raises(LedgerError, match="is not about the lines before it"):
+        JsonLinesLedger(path, writing())
+
+
 @pytest.mark.skipif(sys.platform == "darwin" or os.geteuid() == 0, reason="root reads all")
 def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, url: str) -> None:
     """With the reason."""

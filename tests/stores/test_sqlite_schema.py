@@ -59,6 +59,12 @@ def foreign(path: Path, *statements: str) -> bytes:
         ("PRAGMA journal_mode = WAL", "CREATE TABLE a(b)"),
         ("PRAGMA application_id = 7", "PRAGMA user_version = 1"),
         (f"PRAGMA application_id = {APPLICATION}", "CREATE TABLE a(b)"),
+        (
+            f"PRAGMA application_id = {APPLICATION}",
+            "PRAGMA user_version = 1",
+            *(f"CREATE TABLE {name}(a)" for name in ("nodes", "bodies", "uses", "facts")),
+            "CREATE VIEW lines AS SELECT 0 AS seq, 'x' AS line",
+        ),
     ],
 )
 def test_a_database_that_is_no_ledger_is_not_touched(

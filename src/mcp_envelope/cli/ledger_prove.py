@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_envelope as me
@@ -11,9 +12,12 @@ from mcp_envelope.core.notes import base64_of
 from mcp_envelope.core.ports import Source
 from mcp_envelope.core.proofs import Inclusion
 from mcp_envelope.core.proving import UnprovenError, fields_of, inclusion, line_at
+from mcp_envelope.core.search import SHORTEST
+from mcp_envelope.stores.index_search import by_id
 
 from . import proof_check, sealing
 from .console import FINE, Console
+from .indexes import indexed
 from .outputs import Progress, check_free, write_whole
 from .records import KEY, LEDGER, opened, url_of
 
@@ -67,7 +71,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     _look(arguments)
     url = url_of(arguments.ledger)
     with opened(url) as source:
-        line = _find(source, arguments.id, arguments.event)
+        line = _find(source, arguments.id, arguments.event, console)
     found = sealing.sealed(url, arguments, beyond=line.seq)
     with opened(url) as source:
         proof = _proof(source, line, found)
@@ -121,7 +125,7 @@ def _proof(source: Source, line: _Line, found: sealing.Sealed) -> Inclusion:
     return inclusion(source, line.seq, line.text, newest)
 
 
-def _find(source: Source, name: str, event: str | None) -> _Line:
+def _find(source: Source, name: str, event: str | None, console: Console) -> _Line:
     """The line that somebody means."""
     if name.isdecimal() and name.isascii() and len(name) < 20:
         text = line_at(source, int(name))
@@ -130,7 +134,7 @@ def _find(source: Source, name: str, event: str | None) -> _Line:
             if event not in (None, found.event):
                 raise UnprovenError(f"line {name} is {found.event}, not {event}")
             return found
-    lines = _lines_of(source, name)
+    lines = _indexed(source, name, console) or _lines_of(source, name)
     calls = sorted({line.request_id or "" for line in lines})
     if len(calls) > 1:
         some = ", ".join(calls[:5]) + (", …" if len(calls) > 5 else "")
@@ -145,6 +149,17 @@ def _find(source: Source, name: str, event: str | None) -> _Line:
                 return line
     have = ", ".join(line.event for line in lines)
     raise UnprovenError(f"the call has no line {event!r:.50}", hint=f"it has {have}")
+
+
+def _indexed(source: Source, begin: str, console: Console) -> list[_Line]:
+    """The same by the search index, where there is one: nothing, if it knows of none."""
+    place = source.url.partition(":")[2]
+    if len(begin) < SHORTEST or not Path(f"{place}.index").exists():
+        return []
+    with indexed(source, console) as index:
+        found = by_id(index, begin)
+    lines = (_line(source.at(place)) for places in found.values() for place in places)
+    return [line for line in lines if (line.request_id or "").startswith(begin)]
 
 
 def _lines_of(source: Source, begin: str) -> list[_Line]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import mcp_envelope as me
+from mcp_envelope.core.merkle import range_hash
 from mcp_envelope.core.notes import Note, VerifierKey
-from mcp_envelope.core.ports import LedgerError, Source
+from mcp_envelope.core.ports import LedgerError
 from mcp_envelope.core.seal import Removed
 from mcp_envelope.core.together import Finding, Reading, compared
+from mcp_envelope.core.verdict import Verdict
 from mcp_envelope.core.verification import Verifier
 
 from . import verdicts
@@ -30,6 +33,10 @@ EXAMPLE = "mcp-envelope ledger verify calls.db --key ledger.pub --checkpoint kep
 _STEP: Final = 4_096
 # More than a line may have: what comes in such pieces is none.
 _LONGEST: Final = 1 << 17
+_NO_TREE: Final = (
+    "the tree that is kept beside the lines is damaged: proofs that are made with it do not hold, "
+    "those of an export do (mcp-envelope ledger export)"
+)
 _BY_STRANGERS: Final = frozenset({"unsigned", "signature"})
 
 
@@ -45,6 +52,8 @@ class _Reading(Protocol):
     def physical(self) -> Iterator[bytes]: ...
 
     def removed(self) -> Removed | None: ...
+
+    def subtree(self, level: int, index: int) -> bytes: ...
 
 
 def configure(parser: Parser) -> None:
@@ -99,7 +108,7 @@ def _verified(
 ) -> list[verdicts.Found]:
     """The verdicts. A key that one ledger hands on to is trusted in the others as well."""
     is_one = len(names) == 1
-    found = {name: _verify(name, trusted, known, is_one=is_one) for name in names}
+    found = {name: verify(name, trusted, known, is_one=is_one) for name in names}
     for _ in names if trusted and not is_one else ():
         handed = dict.fromkeys(key for one in found.values() for key in one.handed_on)
         new = tuple(key for key in handed if key not in trusted)
@@ -111,13 +120,18 @@ def _verified(
         if not new or not again:
             break
         trusted = (*trusted, *new)
-        found |= {name: _verify(name, trusted, known, is_one=is_one) for name in again}
+        found |= {name: verify(name, trusted, known, is_one=is_one) for name in again}
     return list(found.values())
 
 
-def _verify(
-    name: str, trusted: tuple[VerifierKey, ...], known: Sequence[Note], *, is_one: bool
+def verify(
+    name: str,
+    trusted: tuple[VerifierKey, ...] = (),
+    known: Sequence[Note] = (),
+    *,
+    is_one: bool = True,
 ) -> verdicts.Found:
+    """The verdict on one ledger, with progress at a terminal."""
     verifier, url, removed = Verifier(trusted, known, is_one_of_several=not is_one), name, None
     try:
         with _reading(name) as reading:
@@ -125,13 +139,28 @@ def _verify(
             verifier = Verifier(trusted, known, removed, is_one_of_several=not is_one)
             with Progress(f"verifying {name}", _size(reading)) as progress:
                 _feed(verifier, reading, progress)
-        verdict = verifier.finish()
+            verdict = _with_tree(verifier.finish(), reading)
     except LedgerError as error:
         if error.reached is None:
             raise
         verdict = verifier.corrupt(error.message)
     handed_on = [key for _, key in verifier.vouching.rotations] if verdict.holds else []
-    return verdicts.Found(name, url, removed, verdict, tuple(handed_on))
+    return verdicts.Found(name, url, removed, verdict, trusted, tuple(handed_on))
+
+
+def _with_tree(verdict: Verdict, reading: _Reading) -> Verdict:
+    """The verdict, and whether the tree that is kept beside the lines is of any use.
+
+    It is derived from them, and so no part of the record; proofs are made with it.
+    """
+    if not (_is_sqlite(reading) and verdict.holds and verdict.lines):
+        return verdict
+    try:
+        if range_hash(0, verdict.next, reading.subtree) == verdict.root:
+            return verdict
+    except LedgerError:
+        pass
+    return replace(verdict, remarks=(*verdict.remarks, _NO_TREE))
 
 
 def _compared(found: Sequence[verdicts.Found], known: Sequence[Note]) -> Sequence[Finding]:
@@ -144,6 +173,10 @@ def _pieces(name: str) -> Iterator[bytes]:
         yield from source.physical()
 
 
+def _is_sqlite(reading: _Reading) -> bool:
+    return reading.url.startswith("sqlite:")
+
+
 def _size(reading: _Reading) -> int:
     """About how much there is; what is corrupt at its end can still be read from its beginning."""
     try:
@@ -153,7 +186,7 @@ def _size(reading: _Reading) -> int:
 
 
 def _feed(verifier: Verifier, reading: _Reading, progress: Progress) -> None:
-    by_lines = reading.url.startswith("sqlite:")
+    by_lines = _is_sqlite(reading)
     size = 0
     for count, piece in enumerate(reading.physical(), 1):
         if not verifier.feed(piece):
@@ -164,7 +197,7 @@ def _feed(verifier: Verifier, reading: _Reading, progress: Progress) -> None:
 
 
 @contextlib.contextmanager
-def _reading(name: str) -> Iterator[_Reading | Source]:
+def _reading(name: str) -> Iterator[_Reading]:
     if name == "-":
         yield _Input()
         return
@@ -191,3 +224,7 @@ class _Input:
     def removed(self) -> Removed | None:
         """Nothing can be known of that before all of it is read."""
         return None
+
+    def subtree(self, level: int, index: int) -> bytes:
+        """Nothing is kept beside them."""
+        raise LedgerError("there is no tree")

@@ -92,7 +92,7 @@ def sealed(url: str, arguments: argparse.Namespace, *, beyond: int | None = None
     except LedgerError as error:
         if not error.taken:
             raise
-        why = f"{error.message}, and will seal them"
+        why = f"{error.message}, which will seal them"
         return Sealed(before.newest, before.behind, why_not=why)
     except EnvelopeError as error:
         raise OSError(str(error)) from None

@@ -38,13 +38,23 @@ _TO_DO: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The verdict on a ledger, by its name and its URL, and the keys that it hands on to."""
+    """The verdict on a ledger, by its name and its URL.
+
+    ``trusted`` are the keys that vouch for it: those that were given, or that the ledgers hand
+    on to, ``handed_on`` this one.
+    """
 
     name: str
     url: str
     removed: Removed | None
     verdict: Verdict
+    trusted: tuple[VerifierKey, ...] = ()
     handed_on: tuple[VerifierKey, ...] = ()
+
+    @property
+    def vouching(self) -> list[VerifierKey]:
+        """Those keys that its checkpoints name and that are trusted."""
+        return [key for key in self.verdict.keys if key in (*self.trusted, *self.handed_on)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +97,7 @@ class Report:
         yield f"holds: {found.name}" if strictly else f"does not hold strictly: {found.name}"
         yield _row("lines", _lines(verdict))
         yield _row("checkpoints", _checkpoints(verdict))
-        yield _row("signatures", self._signatures(verdict))
+        yield _row("signatures", self._signatures(found))
         for remark in verdict.remarks:
             yield _row("look at", remark)
         yield from _dangling(verdict)
@@ -95,12 +105,14 @@ class Report:
         for note in verdict.notes:
             yield _row("note", note)
 
-    def _signatures(self, verdict: Verdict) -> str:
+    def _signatures(self, found: Found) -> str:
+        verdict = found.verdict
         if not verdict.checkpoints:
             return "none"
-        names = ", ".join(f"{key.name} (id {key.id.hex()})" for key in verdict.keys)
         if not self.has_keys:
+            names = _names(verdict.keys)
             return f"unchecked: no trusted key given (--key K); the ledger names {names}"
+        names = _names(found.vouching)
         return f"checked: lines 0 to {verdict.vouched - 1:,} are vouched for by {names}"
 
     def as_json(self) -> dict[str, Any]:
@@ -143,6 +155,10 @@ def _where(damage: Damage, url: str) -> str:
     if damage.position is None or url.startswith("sqlite:"):
         return ""
     return f" (seen in line {damage.position:,} of the file, which counts from 1)"
+
+
+def _names(keys: Sequence[VerifierKey]) -> str:
+    return ", ".join(f"{key.name} (id {key.id.hex()})" for key in keys)
 
 
 def _lines(verdict: Verdict) -> str:
@@ -198,6 +214,7 @@ def _as_json(found: Found) -> dict[str, Any]:
         "checkpoints": verdict.checkpoints,
         "signatures": verdict.signatures,
         "keys": [str(key) for key in verdict.keys],
+        "vouching": [str(key) for key in found.vouching],
         "vouched": verdict.vouched,
         "behind": _behind(verdict),
         "dangling_count": verdict.dangling_count,

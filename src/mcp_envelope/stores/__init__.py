@@ -51,7 +51,7 @@ def read_ledger(url: str) -> Source:
     """
     scheme, colon, _ = url.partition(":")
     if not (colon and scheme.lower() in {*STORES, *_LATER}) and "\0" not in url:
-        path = Path(url)
+        path = Path(url).absolute()
         if path.exists():
             return STORES[scheme_of(path)].read(str(path))
         if "://" not in url:

@@ -28,6 +28,8 @@ _log: Final = logging.getLogger("mcp_envelope.ledger")
 MOST_AT_ONCE: Final = 512
 # How long appends wait for a store that somebody else holds, and how often they look.
 _PATIENCE: Final = 2.0
+# How much longer where it is certain that it will be free, unless the disk hangs.
+_MORE: Final = 28.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
 
 
@@ -72,17 +74,19 @@ class Sink(Protocol):
 class Wait:
     """A line, or a checkpoint where ``facts`` is None, that is to be written and waited for."""
 
-    __slots__ = ("bodies", "error", "facts", "future", "is_settled", "marks", "remarks")
+    __slots__ = ("bodies", "error", "facts", "future", "is_settled")
 
-    def __init__(self, facts: Facts | None, bodies: Sequence[bytes] = ()) -> None:
+    def __init__(
+        self,
+        facts: Facts | None,
+        bodies: Sequence[bytes],
+        future: asyncio.Future[Receipt | None],
+    ) -> None:
         self.facts = facts
         self.bodies = bodies
-        self.remarks: Sequence[str] = ()
-        self.marks: dict[str, str] = {}
+        self.future = future
         self.is_settled = False
         self.error: Exception | None = None
-
-    future: asyncio.Future[Receipt | None]
 
     def settle(self, receipt: Receipt | None) -> None:
         """It is written (or, None, did not have to be)."""
@@ -108,6 +112,22 @@ class Wait:
         raise self.error or cancelled
 
 
+class Seal(Wait):
+    """A checkpoint that has something to say, and so is written in any case."""
+
+    __slots__ = ("marks", "remarks")
+
+    def __init__(
+        self,
+        remarks: Sequence[str],
+        marks: dict[str, str],
+        future: asyncio.Future[Receipt | None],
+    ) -> None:
+        super().__init__(None, (), future)
+        self.remarks = remarks
+        self.marks = marks
+
+
 class Chain:
     """A ledger over a sink, going on at ``head``."""
 
@@ -125,13 +145,18 @@ class Chain:
 
     async def append(self, facts: Facts, bodies: Sequence[bytes] = ()) -> Receipt:
         """Write a line; returns once it is as durable as was asked for."""
-        receipt = await self._enter(Wait(facts, bodies))
+        waiting = Wait(facts, bodies, asyncio.get_running_loop().create_future())
+        self._queue_up(waiting)
+        try:
+            receipt = await waiting.future
+        except asyncio.CancelledError as cancelled:
+            receipt = await waiting.outlast(cancelled)
         assert receipt is not None  # noqa: S101 - only checkpoints may not be needed
         return receipt
 
     async def seal(self) -> Receipt | None:
         """Write a checkpoint line, where there is something to be sealed, and somebody to sign."""
-        return await self._enter(Wait(None))
+        return await self._seal(Wait(None, (), asyncio.get_running_loop().create_future()))
 
     async def remove(self, count: int, archive: Callable[[bytes], object] | None = None) -> int:
         """Not here."""
@@ -151,20 +176,20 @@ class Chain:
             self._thread.shutdown(wait=False)
         await asyncio.to_thread(self._sink.close)
 
-    async def _enter(self, waiting: Wait) -> Receipt | None:
-        """Queue what is to be written, and wait until it is."""
-        if self._is_closed:
-            raise _unavailable("the record is closed")
-        loop = asyncio.get_running_loop()
-        waiting.future = loop.create_future()
-        self._queue.append(waiting)
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            loop.call_soon(self._flush)
+    async def _seal(self, waiting: Wait) -> Receipt | None:
+        self._queue_up(waiting)
         try:
             return await waiting.future
         except asyncio.CancelledError as cancelled:
             return await waiting.outlast(cancelled)
+
+    def _queue_up(self, waiting: Wait) -> None:
+        if self._is_closed:
+            raise _unavailable("the record is closed")
+        self._queue.append(waiting)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            waiting.future.get_loop().call_soon(self._flush)
 
     async def _alone(self, job: Callable[[], T]) -> T:
         """Do something with the sink while nothing is written. EnvelopeError as of appends."""
@@ -213,8 +238,10 @@ class Chain:
                         draft.add(facts, waiting.bodies, waiting)
                     except TypeError as error:
                         waiting.fail(error)
-                elif waiting.remarks or draft.wants_seal():
+                elif isinstance(waiting, Seal):
                     draft.seal(waiting, waiting.remarks, waiting.marks)
+                elif draft.wants_seal():
+                    draft.seal(waiting)
                 else:
                     waiting.settle(None)
         except BaseException:
@@ -231,11 +258,11 @@ class Chain:
         self._try(_Try(loop, work, end, loop.time() + _PATIENCE))
 
     def _try(self, one: _Try) -> None:
-        if self._thread is not None:
-            future = self._thread.submit(one.work)
-            future.add_done_callback(partial(self._came_back, one))
-            return
         try:
+            if self._thread is not None:
+                future = self._thread.submit(one.work)
+                future.add_done_callback(partial(self._came_back, one))
+                return
             one.work()
         except BaseException as error:
             self._tried(one, error)
@@ -249,7 +276,7 @@ class Chain:
             one.loop.call_soon_threadsafe(self._tried, one, future.exception())
 
     def _tried(self, one: _Try, error: BaseException | None) -> None:
-        if isinstance(error, Busy) and (error.is_ours or one.loop.time() < one.until):
+        if isinstance(error, Busy) and one.loop.time() < one.until + _MORE * error.is_ours:
             one.pause = min(one.pause * 1.5, _LONGEST_PAUSE)
             one.loop.call_later(one.pause, self._try, one)
             return

@@ -45,16 +45,6 @@ class Head:
     tree: Frontier | None = field(default_factory=Frontier)
     since: int = 0
 
-    def copy(self) -> Head:
-        """One that goes on separately."""
-        tree = self.tree.copy() if self.tree is not None else None
-        return Head(self.seq, self.prev, self.first, tree, self.since)
-
-    @property
-    def is_sealed(self) -> bool:
-        """Whether the last line is a checkpoint, or there is none."""
-        return self.since == 0
-
 
 @dataclass(slots=True)
 class Batch:
@@ -81,32 +71,45 @@ class Draft:
     ``remarks`` stand in the first of them.
     """
 
+    __slots__ = (
+        *("_every", "_first", "_prev", "_remarks", "_sealing", "_seq", "_since", "_tree"),
+        *("batch", "ends"),
+    )
+
     def __init__(self, head: Head, sealing: Sealing | None, remarks: Sequence[str] = ()) -> None:
-        self.head = head.copy()
         self.batch = Batch(head.seq)
         self.ends: list[End] = []
+        self._seq = head.seq
+        self._prev = head.prev
+        self._first = head.first
+        self._tree = head.tree.copy() if head.tree is not None else None
+        self._since = head.since
         self._remarks = tuple(remarks)
         self._sealing = sealing if sealing is not None and sealing.signers else None
         every = self._sealing.every if self._sealing is not None else 0
         self._every = every if every > 0 else 1 << 63
 
+    @property
+    def head(self) -> Head:
+        """Where the chain goes on behind these lines."""
+        return Head(self._seq, self._prev, self._first, self._tree, self._since)
+
     def add(self, facts: Facts, bodies: Sequence[bytes], waiting: Wait) -> None:
         """A line. TypeError, and nothing happened, if these facts cannot be said."""
         if self._remarks:
             facts = replace(facts, warnings=(*self._remarks, *facts.warnings))
-        head = self.head
-        text = line(facts, head.seq, head.prev)
+        text = line(facts, self._seq, self._prev)
         self._remarks = ()
         for body in bodies:
-            self.batch.bodies.append((sha256(body).hexdigest(), head.seq, body))
-        head.since += 1
+            self.batch.bodies.append((sha256(body).hexdigest(), self._seq, body))
+        self._since += 1
         self._put(text, waiting, None)
-        if head.since >= self._every:
+        if self._since >= self._every:
             self.seal(None)
 
     def wants_seal(self) -> bool:
         """Whether a checkpoint would say anything new, and can be signed."""
-        return self._sealing is not None and not self.head.is_sealed
+        return self._sealing is not None and self._since > 0
 
     def seal(
         self,
@@ -115,25 +118,25 @@ class Draft:
         marks: dict[str, str] | None = None,
     ) -> None:
         """A checkpoint line; ``marks`` are written with it."""
-        head, sealing = self.head, self._sealing
-        if sealing is None or head.tree is None:
+        sealing, marked = self._sealing, self.batch.marks
+        if sealing is None or self._tree is None:
             raise ValueError("nobody signs here")
         text = sealed_line(
-            head.seq,
-            head.prev,
+            self._seq,
+            self._prev,
             time=sealing.now(),
             instance=sealing.instance,
-            origin=origin_of(head.first),
-            root=head.tree.root(),
+            origin=origin_of(self._first),
+            root=self._tree.root(),
             signers=sealing.signers,
             remarks=(*self._remarks, *remarks),
         )
         self._remarks = ()
-        self.batch.marks.update(marks or {})
-        self.batch.marks["sealed"] = str(head.seq)
+        marked["sealed"] = str(self._seq)
         if marks:
-            self.batch.marks["removal"] = str(head.seq)
-        head.since = 0
+            marked.update(marks)
+            marked["removal"] = str(self._seq)
+        self._since = 0
         note: str = orjson.loads(text)["warnings"][-1]
         self._put(text, waiting, note.encode())
 
@@ -141,26 +144,25 @@ class Draft:
         """What it would be with its first lines only; ``head`` is what it went on after."""
         short = Draft(head, None)
         for text, (waiting, _, note) in zip(self.batch.lines[:count], self.ends, strict=False):
-            short.head.since = 0 if note is not None else short.head.since + 1
+            short._since = 0 if note is not None else short._since + 1
             short._put(text, waiting, note)
         return short
 
     def _put(self, text: bytes, waiting: Wait | None, note: bytes | None) -> None:
-        head = self.head
+        seq = self._seq
         digest = sha256(text).hexdigest()
-        seq = head.seq
         self.batch.lines.append(text)
         self.ends.append((waiting, Receipt(seq, digest), note))
-        if head.tree is not None:
+        if self._tree is not None:
             leaf = sha256(b"\x00" + text).digest()
             if (seq + 1) % SEGMENT:
-                head.tree.add(leaf)
+                self._tree.add(leaf)
             else:
-                self.batch.nodes += grown(head.tree, leaf)
+                self.batch.nodes += grown(self._tree, leaf)
         if not seq:
-            head.first = self.batch.marks["first"] = digest
-        head.seq = seq + 1
-        head.prev = digest
+            self._first = self.batch.marks["first"] = digest
+        self._seq = seq + 1
+        self._prev = digest
 
 
 def grown(tree: Frontier, leaf: bytes) -> list[tuple[int, int, bytes]]:

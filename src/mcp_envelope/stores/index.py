@@ -16,13 +16,13 @@ from typing import Any, Final, NamedTuple
 from mcp_envelope.core.ports import LedgerError, Placed, Source
 
 from .index_file import DAMAGE, IndexFile, busy, has_no_place, is_busy, is_interrupted
-from .index_schema import FORGET, FROM_LEDGER, FROM_RAW, TAKE_IN
+from .index_schema import FORGET, FROM_LEDGER, FROM_RAW, PART, TAKE_IN
 
 #: The most lines, and about the most bytes, that are taken in at a time beside other work.
 LINES: Final = 20_000
 BYTES: Final = 16 << 20
 #: The most lines at a time where there is nothing else to do.
-MANY: Final = 100_000
+MANY: Final = 50_000
 
 #: Told how much of a ledger was taken in so far, and of how much, in the unit of places.
 Progress = Callable[[int, int], None]
@@ -52,9 +52,12 @@ class _StaleError(Exception):
 
 
 def path_beside(source: Source) -> Path | None:
-    """Where the index of a ledger lies: beside it, if it is a file."""
+    """Where the index of a ledger lies: beside the file itself, whatever links lead to it."""
     scheme, _, place = source.url.partition(":")
-    return Path(f"{place}.index") if scheme in _FILES and place else None
+    if scheme not in _FILES or not place:
+        return None
+    real = Path(place).resolve()
+    return real.with_name(f"{real.name}.index")
 
 
 class Index:
@@ -99,6 +102,11 @@ class Index:
     def damaged(self) -> int:
         """How many of these are no lines of a ledger, and so are not found."""
         return self._state().damaged
+
+    @property
+    def parts(self) -> range:
+        """The numbers of the parts that ids are kept in."""
+        return range(self.lines // PART + 1)
 
     def close(self) -> None:
         """Let go of it."""
@@ -236,8 +244,9 @@ class Index:
     def _take_in(self, state: _State, place: int, last: int, text: bytes) -> int:
         db = self.db
         count, events = db.execute("SELECT count(*), count(event) FROM batch").fetchone()
+        part = {"part": state.lines // PART}
         for statement in TAKE_IN:
-            db.execute(statement)
+            db.execute(statement, part)
         self._note(
             state._replace(
                 place=place,

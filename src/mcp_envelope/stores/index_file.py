@@ -94,6 +94,9 @@ class IndexFile:
     def close(self) -> None:
         """Let go of it."""
         with contextlib.suppress(sqlite3.Error):
+            # Else a connection that was interrupted leaves its log unfinished beside the index.
+            self.db.execute("SELECT 1").fetchone()
+        with contextlib.suppress(sqlite3.Error):
             self.db.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)

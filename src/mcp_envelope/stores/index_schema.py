@@ -3,7 +3,8 @@
 What stands in ``calls`` is what people ask for: a row for each call, that of its last line, or of
 the only one there is. What stands in ``others`` are the remaining lines. A row's number is the
 place of its line. Names are numbers, times milliseconds; a request id is kept as its first and
-last characters, enough to find it by, and is compared in full with the line.
+last characters, enough to find it by, and is compared in full with the line. Ids are random: so
+that a batch does not touch every page of a large index, they are kept in parts, by age.
 
 Everything is done by SQLite itself, statement by statement over many lines, because it lets
 go of Python's lock meanwhile: a gateway in the same process goes on.
@@ -28,6 +29,8 @@ EVENT_NUMBERS: Final = {
     "stopped": STOPPED,
     "checkpoint": CHECKPOINT,
 }
+#: How many lines there are to a part.
+PART: Final = 500_000
 #: The numbers of these outcomes are the same in every index.
 OK, UNKNOWN = 1, 2
 #: Which names a number stands for.
@@ -49,10 +52,11 @@ CREATE INDEX calls_outcome ON calls(outcome, time) WHERE outcome <> {OK};
 CREATE TABLE others(place INTEGER PRIMARY KEY, time INTEGER NOT NULL, event INTEGER NOT NULL,
     subject INTEGER NOT NULL, peer INTEGER, outcome INTEGER, instance INTEGER);
 CREATE INDEX others_event ON others(event) WHERE event > {ADMITTED};
-CREATE TABLE open(place INTEGER PRIMARY KEY, request TEXT NOT NULL);
+CREATE TABLE open(place INTEGER PRIMARY KEY, request TEXT NOT NULL, part INTEGER NOT NULL);
 CREATE INDEX open_request ON open(request);
-CREATE TABLE ids(id TEXT, place INTEGER, PRIMARY KEY(id, place)) WITHOUT ROWID;
-CREATE TABLE traces(id TEXT, place INTEGER, PRIMARY KEY(id, place)) WITHOUT ROWID;
+CREATE TABLE ids(part INTEGER, id TEXT, place INTEGER, PRIMARY KEY(part, id, place)) WITHOUT ROWID;
+CREATE TABLE traces(part INTEGER, id TEXT, place INTEGER,
+    PRIMARY KEY(part, id, place)) WITHOUT ROWID;
 INSERT INTO names VALUES({OK}, {OUTCOME}, 'ok'), ({UNKNOWN}, {OUTCOME}, 'outcome_unknown');
 PRAGMA user_version = {VERSION};
 """
@@ -166,20 +170,20 @@ TAKE_IN: Final = (
     ),
     f"DELETE FROM calls WHERE place IN (SELECT place FROM open WHERE place IN ({_BEGUN}))",
     (
-        f"DELETE FROM ids WHERE (id, place) IN (SELECT {short_id('request')}, place FROM open "
-        f"WHERE place IN ({_BEGUN}))"
+        "DELETE FROM ids WHERE (part, id, place) IN "
+        f"(SELECT part, {short_id('request')}, place FROM open WHERE place IN ({_BEGUN}))"
     ),
     f"DELETE FROM open WHERE place IN ({_BEGUN})",
     (
-        "INSERT INTO open SELECT place, request FROM batch WHERE event = 'admitted' "
+        "INSERT INTO open SELECT place, request, :part FROM batch WHERE event = 'admitted' "
         f"AND request NOT NULL AND place NOT IN ({_BEGUN})"
     ),
     (
-        f"INSERT INTO ids SELECT {short_id('request')} AS id, place FROM batch "
+        f"INSERT INTO ids SELECT :part, {short_id('request')} AS id, place FROM batch "
         f"WHERE request NOT NULL AND event NOT NULL AND place NOT IN ({_BEGUN}) ORDER BY id"
     ),
     (
-        f"INSERT INTO traces SELECT {short_id('trace')} AS id, place FROM batch "
+        f"INSERT INTO traces SELECT :part, {short_id('trace')} AS id, place FROM batch "
         "WHERE trace NOT NULL AND event NOT NULL ORDER BY id"
     ),
     "DELETE FROM batch",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -15,30 +14,17 @@ from mcp_envelope.core.ports import LedgerError, Source
 from mcp_envelope.core.search import (
     Search,
     bodies_in,
-    kind_matcher,
-    matcher,
-    outcome_matcher,
     text_finder,
 )
 
 from .index import Index, Progress
 from .index_file import DAMAGE, is_busy
-from .index_schema import ADMITTED, EVENT_NUMBERS, INSTANCE, OK, OUTCOME, PEER, STARTED, short
+from .index_schema import ADMITTED, INSTANCE, OUTCOME, PEER, STARTED, short
+from .index_where import Where, statement_of, where_of
 from .jsonl_bodies import digests_with
 
-#: The most rows of an index that are counted to see how selective a filter is.
-_SAMPLE: Final = 20_000
-#: The most numbers of one filter for which their rows are merged in the order of time.
-_ARMS: Final = 50
 _ROWS: Final = 500
 _AFTER_ALL: Final = "\U0010ffff"
-_INDEXES: Final = {
-    "subject": "calls_subject",
-    "peer": "calls_peer",
-    "outcome": "calls_outcome",
-}
-
-
 _NAMES: Final = {
     "tool": "SELECT DISTINCT tool FROM subjects WHERE tool <> ''",
     "kind": "SELECT DISTINCT kind FROM subjects WHERE kind <> ''",
@@ -79,41 +65,6 @@ class _Row(NamedTuple):
     is_open: bool
 
 
-@dataclass(slots=True)
-class _Where:
-    """The conditions of a search as SQL: which numbers each column may have, and when."""
-
-    search: Search
-    numbers: dict[str, list[int]] = field(default_factory=dict)
-
-    def clause(self, driver: str | None = None) -> str:
-        """The conditions; only that on ``driver``, if one is named, may choose an index."""
-        parts = []
-        for column, numbers in self.numbers.items():
-            mark = "" if driver in (None, column) else "+"
-            parts.append(f"{mark}{column} IN ({','.join(map(str, numbers))})")
-        return " AND ".join([*parts, *self._other(driver)]) or "1"
-
-    def arm(self, driver: str, number: int) -> str:
-        """The conditions for one number of the driving column."""
-        others = _Where(self.search, {c: n for c, n in self.numbers.items() if c != driver})
-        return f"{driver} = {number} AND {others.clause(driver)}"
-
-    def _other(self, driver: str | None) -> Iterator[str]:
-        if driver == "outcome":
-            yield f"outcome <> {OK}"  # what its index is restricted to
-        if self.search.event is not None:
-            number = EVENT_NUMBERS[self.search.event]
-            yield f"event = {number}"
-            if number > ADMITTED:
-                yield f"event > {ADMITTED}"  # what the index of the others is restricted to
-        mark = "+" if driver == "place" else ""
-        if self.search.since is not None:
-            yield f"{mark}time >= {int(self.search.since)}"
-        if self.search.until is not None:
-            yield f"{mark}time <= {int(self.search.until)}"
-
-
 def find(index: Index, search: Search, progress: Progress | None = None) -> Found:
     """Search what the index knows; follow first. ``progress`` is told of lines that were read.
 
@@ -142,14 +93,14 @@ def _hits(index: Index, search: Search, found: Found, progress: Progress | None)
 
 
 def _tried(index: Index, search: Search, found: Found, progress: Progress | None) -> Iterator[Hit]:
-    where = _where_of(index.db, search)
+    where = where_of(index.db, search)
     if where is None:
         found.matched = 0
         return
     if search.text is not None or search.trace is not None:
         yield from _scanned(index, where, found, progress)
         return
-    statement, total = _statement(index.db, where)
+    statement, total = statement_of(index.db, where)
     found.matched, found.more = total, bool(search.limit) and total > search.limit
     for row in _rows(index.db, statement, search.limit):
         hit = _read(index.source, row)
@@ -187,113 +138,39 @@ def has_run_since(index: Index, place: int) -> bool:
 
 
 def _by_id(index: Index, text: str, most: int) -> dict[str, list[int]]:
-    exact = _calls(index, "id = ?", (short(text),), lambda found: found == text, most)
-    if exact:
-        return exact
     begin = text[:6]
-    between = (begin, begin + _AFTER_ALL)
-    return _calls(index, "id >= ? AND id < ?", between, lambda found: found.startswith(text), most)
+    asked: tuple[tuple[str, tuple[str, ...], Callable[[str], bool]], ...] = (
+        ("id = ?", (short(text),), lambda found: found == text),
+        ("id >= ? AND id < ?", (begin, begin + _AFTER_ALL), lambda found: found.startswith(text)),
+    )
+    for clause, values, is_meant in asked:
+        found: dict[str, list[int]] = {}
+        for name, places in _calls(index, clause, values):
+            if is_meant(name) and (name in found or len(found) < most):
+                known = found.setdefault(name, [])
+                known += [place for place in places if place not in known]
+            if len(found) == most:
+                break
+        if found:
+            return {name: sorted(places) for name, places in found.items()}
+    return {}
 
 
 def _calls(
-    index: Index,
-    clause: str,
-    values: tuple[str, ...],
-    is_meant: Callable[[str], bool],
-    most: int,
-) -> dict[str, list[int]]:
-    rows = index.db.execute(
-        f"SELECT i.place, c.begun FROM ids i JOIN calls c USING (place) WHERE {clause}", values
-    )
-    found: dict[str, list[int]] = {}
-    for place, begun in rows:
-        hit = _read(index.source, _Row(place, is_open=False))
-        name = _object(hit.line).get("request_id") if hit is not None else None
-        if isinstance(name, str) and is_meant(name):
-            if name not in found and len(found) == most:
-                break
-            places = found.setdefault(name, [])
-            places += [one for one in (begun, place) if one is not None and one not in places]
-    return {name: sorted(places) for name, places in found.items()}
-
-
-def _where_of(db: sqlite3.Connection, search: Search) -> _Where | None:
-    """The names of a search as numbers; None if there are none such, so that nothing fits."""
-    where = _Where(search)
-    if search.tool is not None or search.kind is not None:
-        of_tool = matcher(search.tool) if search.tool is not None else _anything
-        of_kind = kind_matcher(search.kind) if search.kind is not None else _anything
-        where.numbers["subject"] = [
-            number
-            for number, kind, tool in db.execute("SELECT id, kind, tool FROM subjects")
-            if of_tool(tool) and of_kind(kind)
-            if not (search.tool and not tool) and not (search.kind and not kind)
-        ]
-    named = (
-        ("peer", PEER, search.peer, matcher),
-        ("outcome", OUTCOME, search.outcome, outcome_matcher),
-        ("instance", INSTANCE, search.instance, matcher),
-    )
-    for column, number, pattern, made in named:
-        if pattern is not None:
-            fits = made(pattern)
-            rows = db.execute("SELECT id, name FROM names WHERE field = ?", (number,))
-            where.numbers[column] = [id for id, name in rows if fits(name)]
-    return where if all(where.numbers.values()) else None
-
-
-def _anything(_: str) -> bool:
-    return True
-
-
-def _statement(db: sqlite3.Connection, where: _Where) -> tuple[str, int]:
-    """What selects the rows of a search in its order, and how many there are."""
-    order = "ASC" if where.search.oldest_first else "DESC"
-    if not where.search.wants_calls:
-        clause = where.clause()
-        arms = [
-            f"SELECT place, event, {number} FROM {table} WHERE {clause}"
-            for number, table in ((1, "calls"), (0, "others"))
-        ]
-        counts = (f"SELECT count(*) FROM {table} WHERE {clause}" for table in ("calls", "others"))
-        total = sum(db.execute(count).fetchone()[0] for count in counts)
-        return f"{' UNION ALL '.join(arms)} ORDER BY place {order}", total
-    driver, total = _driver(db, where)
-    columns = "place, event, 1, time"
-    if driver is None:
-        clause = where.clause("time")
-        selected = f"SELECT {columns} FROM calls INDEXED BY calls_time WHERE {clause}"
-    elif len(where.numbers[driver]) <= _ARMS:
-        selected = " UNION ALL ".join(
-            f"SELECT {columns} FROM calls INDEXED BY {_INDEXES[driver]} "
-            f"WHERE {where.arm(driver, number)}"
-            for number in where.numbers[driver]
+    index: Index, clause: str, values: tuple[str, ...]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The ids of calls, in full, with the places of some of their lines."""
+    for part in index.parts:
+        rows = index.db.execute(
+            "SELECT i.place, c.begun FROM ids i JOIN calls c USING (place) "
+            f"WHERE part = ? AND {clause}",
+            (part, *values),
         )
-    else:
-        selected = f"SELECT {columns} FROM calls WHERE {where.clause(driver)}"
-    return f"{selected} ORDER BY time {order}, place {order}", total
-
-
-def _driver(db: sqlite3.Connection, where: _Where) -> tuple[str | None, int]:
-    """The column whose index leaves the least to look at, None for time; and the count of all."""
-    sizes: dict[str, int] = {}
-    for column in _INDEXES:
-        numbers = where.numbers.get(column)
-        if numbers is None or (column == "outcome" and OK in numbers):
-            continue
-        alone = _Where(where.search, {column: numbers})
-        sizes[column] = db.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM calls WHERE {alone.clause(column)} "
-            f"LIMIT {_SAMPLE})"
-        ).fetchone()[0]
-    usable = [c for c, n in sizes.items() if n < _SAMPLE or len(where.numbers[c]) <= _ARMS]
-    driver = min(usable, key=lambda column: sizes[column], default=None)
-    if driver is not None and sizes[driver] < _SAMPLE and len(where.numbers) == 1:
-        return driver, sizes[driver]
-    clause = where.clause(driver) if driver is not None else where.clause("time")
-    if not where.numbers and where.search.since is None and where.search.until is None:
-        clause = "1"
-    return driver, db.execute(f"SELECT count(*) FROM calls WHERE {clause}").fetchone()[0]
+        for place, begun in rows:
+            hit = _read(index.source, _Row(place, is_open=False))
+            name = _object(hit.line).get("request_id") if hit is not None else None
+            if isinstance(name, str):
+                yield name, tuple(one for one in (begun, place) if one is not None)
 
 
 def _rows(db: sqlite3.Connection, statement: str, limit: int) -> Iterator[_Row]:
@@ -303,13 +180,13 @@ def _rows(db: sqlite3.Connection, statement: str, limit: int) -> Iterator[_Row]:
             yield _Row(place, bool(is_call) and event == ADMITTED)
 
 
-def _scanned(index: Index, where: _Where, found: Found, progress: Progress | None) -> Iterator[Hit]:
+def _scanned(index: Index, where: Where, found: Found, progress: Progress | None) -> Iterator[Hit]:
     """Look into the lines that the other conditions leave, in order, until there are enough."""
     search = where.search
     if search.trace is not None:
-        statement, total = _traced(index.db, where)
+        statement, total = _traced(index, where)
     else:
-        statement, total = _statement(index.db, where)
+        statement, total = statement_of(index.db, where)
     fits = _line_test(index.source, search)
     matched = 0
     for seen, row in enumerate(_rows(index.db, statement, 0), 1):
@@ -328,13 +205,15 @@ def _scanned(index: Index, where: _Where, found: Found, progress: Progress | Non
     found.matched = matched
 
 
-def _traced(db: sqlite3.Connection, where: _Where) -> tuple[str, int]:
+def _traced(index: Index, where: Where) -> tuple[str, int]:
     begin = (where.search.trace or "")[:6]
-    db.execute("DELETE FROM traced")
-    total = db.execute(
-        "INSERT INTO traced SELECT place FROM traces WHERE id >= ? AND id < ?",
-        (begin, begin + _AFTER_ALL),
-    ).rowcount
+    index.db.execute("DELETE FROM traced")
+    for part in index.parts:
+        index.db.execute(
+            "INSERT INTO traced SELECT place FROM traces WHERE part = ? AND id >= ? AND id < ?",
+            (part, begin, begin + _AFTER_ALL),
+        )
+    total = index.db.execute("SELECT count(*) FROM traced").fetchone()[0]
     order = "ASC" if where.search.oldest_first else "DESC"
     tables = (("1", "calls"), ("0", "others"))
     arms = [

@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from mcp_envelope.core.entry import MOST
 from mcp_envelope.core.merkle import Frontier
 from mcp_envelope.core.ports import LedgerError, Placed
+from mcp_envelope.core.seal import origin_of
 
 from .draft import SEALED, Head
+from .remarks import check_sealed
 from .tail import Tail
 
 _BEGIN: Final = re.compile(
@@ -24,6 +26,7 @@ _CLAIM: Final = re.compile(
     re.escape(_TORN) + rb"([0-9]{1,19}) bytes before this line are no line, sha256:([0-9a-f]{64})"
 )
 _BUFFER: Final = 1 << 20
+_HINT: Final = "keep it, and name another file; mcp-envelope ledger verify says more"
 
 
 def seq_of(line: bytes) -> int | None:
@@ -38,48 +41,31 @@ def placed(file: BinaryIO) -> Iterator[Placed]:
     A line that lacks its newline is none yet.
     """
     at = file.tell()
-    held = _Held()
+    held: Placed | None = None
+    loose: list[bytes] = []  # what came behind it that is no line
     for piece in file:
         end = at + len(piece)
-        if not piece.endswith(b"\n"):
+        if piece[-1:] != b"\n":
             break
         if piece.endswith(_END) and end - at <= MOST + 1 and _BEGIN.match(piece):
-            if held.line is not None and not held.is_torn_by(piece):
-                yield held.line
-            held = _Held(Placed(at, end, piece[:-1]))
-        else:
-            held.add(piece)
+            if held is not None and not (_TORN in piece and _is_torn(held, loose, piece)):
+                yield held
+            held = Placed(at, end, piece[:-1])
+            loose.clear()
+        elif held is not None:
+            loose.append(piece)
         at = end
-    if held.line is not None:
-        yield held.line
+    if held is not None:
+        yield held
 
 
-class _Held:
-    """A line that the next one may say is torn, and what came behind it that is no line."""
-
-    __slots__ = ("line", "loose", "total")
-
-    def __init__(self, line: Placed | None = None) -> None:
-        self.line = line
-        self.loose = 0
-        self.total: Any = None
-
-    def add(self, piece: bytes) -> None:
-        """Something that is no line."""
-        if self.line is not None:
-            self.total = self.total or sha256(self.line.line + b"\n")
-            self.total.update(piece)
-        self.loose += len(piece)
-
-    def is_torn_by(self, piece: bytes) -> bool:
-        """Whether the next line says so, and says it right."""
-        if _TORN not in piece or self.line is None:
-            return False
-        claim = _CLAIM.search(piece)
-        if claim is None or int(claim[1]) != self.line.after - self.line.place + self.loose:
-            return False
-        total = self.total or sha256(self.line.line + b"\n")
-        return bool(claim[2].decode() == total.hexdigest())
+def _is_torn(line: Placed, loose: list[bytes], piece: bytes) -> bool:
+    """Whether the next line says of one that it was never finished, and says it right."""
+    claim = _CLAIM.search(piece)
+    if claim is None or int(claim[1]) != line.after - line.place + sum(map(len, loose)):
+        return False
+    total = sha256(line.line + b"\n" + b"".join(loose))
+    return bool(claim[2].decode() == total.hexdigest())
 
 
 def head_of(fd: int, path: Path, tail: Tail) -> Head:
@@ -89,18 +75,28 @@ def head_of(fd: int, path: Path, tail: Tail) -> Head:
     """
     head = Head(tree=Frontier())
     tree = Frontier()
+    sealed: tuple[bytes, int, bytes] | None = None
     with open(fd, "rb", buffering=_BUFFER, closefd=False) as file:
         file.seek(0)
         for one in placed(file):
             line = one.line
             if seq_of(line) != tree.size:
-                hint = "keep it, and name another file; a verifier says more"
-                raise LedgerError(f"{path} is damaged: line {tree.size} is not in it", hint=hint)
+                what = f"line {tree.size} is not in it"
+                raise LedgerError(f"{path} is damaged: {what}", hint=_HINT)
             if not tree.size:
                 head.first = sha256(line).hexdigest()
+            head.since += 1
+            if line.startswith(SEALED):
+                sealed = line, tree.size, tree.root()
+                head.since = 0
             tree.add(sha256(b"\x00" + line).digest())
-            head.since = 0 if line.startswith(SEALED) else head.since + 1
     if tree.size != tail.seq:
-        raise LedgerError(f"{path} is damaged at its end", hint="keep it, and name another file")
+        raise LedgerError(f"{path} is damaged at its end", hint=_HINT)
+    if sealed is not None:
+        text, size, root = sealed
+        try:
+            check_sealed(text, origin_of(head.first), size, root)
+        except LedgerError as error:
+            raise LedgerError(f"{path}: {error.message}", hint=_HINT) from None
     head.seq, head.prev, head.tree = tail.seq, tail.prev, tree
     return head

@@ -8,19 +8,17 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import orjson
-
 from mcp_envelope.core.entry import MOST
 from mcp_envelope.core.merkle import Frontier, complete_root, leaf_hash, node_hash, subtrees
 from mcp_envelope.core.ports import LedgerError, Placed
 from mcp_envelope.core.seal import Removed
 
-from .draft import SEALED, SEGMENT, STEP, grown
+from .draft import SEGMENT, STEP, grown
 from .jsonl_bodies import body_of
 from .jsonl_scan import placed, seq_of
+from .remarks import newest_removed
 
 _BUFFER: Final = 1 << 20
-_REMOVED: Final = b'"removed: lines 0 to '
 
 
 class JsonLinesSource:
@@ -95,13 +93,7 @@ class JsonLinesSource:
     def removed(self) -> Removed | None:
         """As the newest checkpoint says that says so, where it does not begin at 0."""
         first, _ = self.bounds()
-        found = None
-        if first:
-            for one in self.after(0):
-                if one.line.startswith(SEALED) and _REMOVED in one.line:
-                    said = map(Removed.parse, orjson.loads(one.line)["warnings"])
-                    found = next((it for it in said if it and it.count == first), found)
-        return found
+        return newest_removed(self.after(0), first) if first else None
 
     def body(self, digest: str) -> bytes | None:
         """What is kept beside it."""

@@ -33,5 +33,5 @@ def _scheme_of_other(path: Path) -> str:
     with path.open("rb") as file:
         if b"\0" in file.read(100):
             hint = "it is damaged, or something else"
-            raise LedgerError(f"{path}: it is not a ledger", hint=hint)
+            raise LedgerError(f"{path}: it is not a ledger", hint=hint, reached=0)
     return "jsonl"

@@ -18,7 +18,7 @@ from mcp_envelope.core.merkle import subtrees
 from mcp_envelope.core.ports import LedgerError, Writing
 from mcp_envelope.core.seal import Removed
 
-from .chain import Chain, Wait
+from .chain import Chain, Seal
 from .draft import SEALED, SEGMENT
 from .locks import note_of, open_locked, require_locks, unlock
 from .places import path_of
@@ -82,10 +82,8 @@ class SqliteLedger(Chain):
                 )
             finally:
                 source.close()
-            waiting = Wait(None)
-            waiting.remarks = (str(removed),)
-            waiting.marks = {"removed": str(end)}
-            await self._enter(waiting)
+            future = asyncio.get_running_loop().create_future()
+            await self._seal(Seal((str(removed),), {"removed": str(end)}, future))
             await self._delete(end)
             return end - done
 

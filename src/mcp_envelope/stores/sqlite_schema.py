@@ -17,6 +17,8 @@ from urllib.parse import quote
 
 from mcp_envelope.core.ports import LedgerError
 
+#: What SQLite raises: it quotes what is damaged as if it were text.
+TROUBLE: Final = (sqlite3.Error, UnicodeDecodeError)
 #: "MCPE": what says that a database is a ledger of ours.
 APPLICATION: Final = 0x4D435045
 
@@ -44,7 +46,12 @@ CREATE TRIGGER nodes_stay BEFORE DELETE ON nodes
 #: What makes version n + 1 of version n. Released ones never change.
 MIGRATIONS: Final[tuple[str, ...]] = (_VERSION_1,)
 
+_TABLES: Final = frozenset({"lines", "nodes", "bodies", "uses", "facts"})
+_PLAIN: Final = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE TABLE %'"
+_SEQ: Final = (0, "seq", "INTEGER", 0, None, 1)
 _HINT: Final = "name another file"
+# How long others are waited for at the start: whoever finds a log after a crash reads it first.
+_PATIENCE: Final = 2.0
 
 
 def connect(path: Path, mode: str, *, timeout: float = 0.0) -> sqlite3.Connection:
@@ -55,7 +62,7 @@ def connect(path: Path, mode: str, *, timeout: float = 0.0) -> sqlite3.Connectio
     )
 
 
-def code_of(error: sqlite3.Error) -> int:
+def code_of(error: Exception) -> int:
     """The primary result code of SQLite."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
@@ -65,8 +72,8 @@ def open_database(
 ) -> sqlite3.Connection:
     """The database at ``path``, made if absent, migrated if old; ``named`` is what it is called.
 
-    For the writer, who holds the lock. LedgerError, and not a byte is changed, if it is no
-    ledger of ours or of a newer version.
+    For the writer, who holds the lock, and sets how long it waits for others. LedgerError, and
+    not a byte is changed, if it is no ledger of ours or of a newer version.
     """
     try:
         found = path.stat()
@@ -80,15 +87,15 @@ def open_database(
         if found is None or found.st_size == 0:
             _make(path, migrations)
         else:
-            with contextlib.closing(connect(path, "ro")) as connection:
+            with contextlib.closing(connect(path, "ro", timeout=_PATIENCE)) as connection:
                 version = check(connection, named, len(migrations))
             if version < len(migrations):
-                with contextlib.closing(connect(path, "rw")) as connection:
+                with contextlib.closing(connect(path, "rw", timeout=_PATIENCE)) as connection:
                     _migrate(connection, version, migrations)
-        return connect(path, "rw")
+        return connect(path, "rw", timeout=_PATIENCE)
     except LedgerError:
         raise
-    except sqlite3.Error as error:
+    except TROUBLE as error:
         raise LedgerError(f"{named} cannot be opened: {error}") from None
     except OSError as error:
         raise LedgerError(f"{named} cannot be made: {error.strerror}") from None
@@ -97,14 +104,21 @@ def open_database(
 def check(connection: sqlite3.Connection, named: Path, known: int = len(MIGRATIONS)) -> int:
     """The version of a ledger's schema. LedgerError if it is no ledger, or newer than we are."""
     try:
+        # It may come from anybody: what looks like a table is not to run anything.
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        found = {name for (name,) in connection.execute(_PLAIN)}
+        # With another type, or as no key, numbers would stand elsewhere and lines would seem gone.
+        if version == known and _SEQ not in connection.execute("PRAGMA table_info(lines)"):
+            found = set()
     except sqlite3.DatabaseError as error:
         if code_of(error) != sqlite3.SQLITE_NOTADB:
             raise
-        application = version = 0
-    if application != APPLICATION or version < 1:
-        raise LedgerError(f"{named}: it is not a ledger", hint=_HINT)
+        application, version, found = 0, 0, set()
+    if application != APPLICATION or version < 1 or not (found >= _TABLES or version > known):
+        raise LedgerError(f"{named}: it is not a ledger", hint=_HINT, reached=0)
     if version > known:
         raise LedgerError(
             f"{named}: a newer version of mcp-envelope wrote it (schema {version}, known: {known})",

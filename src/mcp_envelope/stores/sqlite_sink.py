@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from mcp_envelope.core.ports import Durability, LedgerError
+from mcp_envelope.core.seal import origin_of
 
 from .chain import Busy, Unwritten
 from .draft import SEGMENT, Batch, Head
 from .locks import unlock
-from .sqlite_schema import code_of, connect, open_database
+from .remarks import check_sealed
+from .sqlite_schema import TROUBLE, code_of, connect, open_database
 from .sqlite_tree import tree_of
 from .sqlite_wal import LogKeeper
 
@@ -32,6 +34,7 @@ _USE: Final = "INSERT INTO uses VALUES (?, ?) ON CONFLICT DO UPDATE SET seq = ex
 _MARK: Final = "INSERT INTO facts VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 
 _MEDDLED: Final = "see that nothing else writes to the ledger, then restart the gateway"
+_KEEP: Final = "keep it, and name another file; mcp-envelope ledger verify says more"
 _NEW: Final = "put it back, or restart the gateway: a new ledger begins"
 _RESTART: Final = "restart the gateway: it goes on with what is there"
 _REASONS: Final = {
@@ -42,7 +45,7 @@ _REASONS: Final = {
     sqlite3.SQLITE_NOTADB: ("its database is damaged", "keep it, and begin a new ledger"),
     sqlite3.SQLITE_CONSTRAINT: ("something else wrote to its database", _MEDDLED),
 }
-_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 
 # Connections to files that are not where they were. To close one would delete the log that
 # now lies beside its path, whosever that is.
@@ -68,18 +71,19 @@ class SqliteSink:
         self._path = str(path)
         self._log = f"{path}-wal"
         self._connection = open_database(path, named)
-        self._keeper = LogKeeper(lambda: connect(path, "rw", timeout=_PATIENCE))
+        self._keeper = LogKeeper(lambda: _connected(path))
         self._cursor = self._connection.cursor()
         try:
             self._prepare(durability)
             self.head: Final = self._read_head()
-            self._files = self._look_at(self._path), self._look_at(self._log)
-        except (sqlite3.Error, LedgerError, OSError) as error:
+            self._main, self._size = _look_at(self._path)
+            self._log_file, _ = _look_at(self._log)
+        except (*TROUBLE, OSError) as error:
             self._connection.close()
             said = (
                 error.message if isinstance(error, LedgerError) else f"it cannot be read: {error}"
             )
-            raise LedgerError(f"{named}: {said}", hint="keep it, and name another file") from None
+            raise LedgerError(f"{named}: {said}", hint=_KEEP) from None
 
     @property
     def where(self) -> str:
@@ -138,7 +142,7 @@ class SqliteSink:
         self._keeper.close()
         is_ours = False
         with suppress(OSError):
-            is_ours = self._look_at(self._path) == self._files[0]
+            is_ours = _look_at(self._path)[0] == self._main
         if is_ours:
             self._connection.close()
         else:
@@ -156,6 +160,7 @@ class SqliteSink:
         run("PRAGMA wal_autocheckpoint = 0")
         run("PRAGMA secure_delete = ON")
         run("SELECT count(*) FROM facts").fetchone()  # makes the log, or reads it after a crash
+        run("PRAGMA busy_timeout = 0")  # the event loop waits for nobody
 
     def _read_head(self) -> Head:
         run = self._connection.execute
@@ -164,28 +169,26 @@ class SqliteSink:
             return Head()
         last, text = row
         marks = dict(run("SELECT name, value FROM facts").fetchall())
-        if "first" not in marks:
-            raise LedgerError("it is damaged: it does not know how it begins")
-        return Head(
-            seq=last + 1,
-            prev=sha256(text).hexdigest(),
-            first=marks["first"],
-            tree=tree_of(self._connection, last + 1),
-            since=last - int(marks.get("sealed", -1)),
-        )
-
-    @staticmethod
-    def _look_at(path: str) -> tuple[int, int]:
-        found = os.stat(path)  # noqa: PTH116 - at every write
-        return found.st_ino, found.st_dev
+        begin = run("SELECT line FROM lines WHERE seq = 0").fetchone()
+        first = marks.get("first", "") if begin is None else sha256(begin[0]).hexdigest()
+        sealed = int(marks["sealed"]) if marks.get("sealed", "").isdecimal() else -1
+        if sealed >= 0:
+            row = run("SELECT line FROM lines WHERE seq = ?", (sealed,)).fetchone()
+            root = tree_of(self._connection, sealed).root()
+            check_sealed(row[0] if row is not None else b"", origin_of(first), sealed, root)
+        tree = tree_of(self._connection, last + 1)
+        return Head(last + 1, sha256(text).hexdigest(), first, tree, last - sealed)
 
     def _check_files(self) -> None:
         """See that the files are still those that were written so far: else lines would be lost."""
-        main, log = self._files
-        if self._look_at(self._path) != main:
+        main, size = _look_at(self._path)
+        if main != self._main:
             raise _MeddledError("its file was replaced", _NEW)
+        if size < self._size:
+            raise _MeddledError("its file was cut short", _KEEP)
+        self._size = size
         try:
-            is_there = self._look_at(self._log) == log
+            is_there = _look_at(self._log)[0] == self._log_file
         except FileNotFoundError:
             is_there = False
         if not is_there:
@@ -239,6 +242,20 @@ class SqliteSink:
             row = cursor.execute("SELECT line FROM lines WHERE seq = ?", (last,)).fetchone()
             return row is not None and row[0] == batch.lines[-1]
         return False
+
+
+def _look_at(path: str) -> tuple[tuple[int, int], int]:
+    """Which file it is, and its size."""
+    found = os.stat(path)  # noqa: PTH116 - at every write
+    return (found.st_ino, found.st_dev), found.st_size
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """A second connection, to bring the log home."""
+    connection = connect(path, "rw", timeout=_PATIENCE)
+    if sys.platform == "darwin":
+        connection.execute("PRAGMA checkpoint_fullfsync = ON")
+    return connection
 
 
 def _unwritten(error: Exception) -> Unwritten:

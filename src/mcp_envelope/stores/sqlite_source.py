@@ -10,19 +10,28 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from mcp_envelope.core.ports import LedgerError, Placed
 from mcp_envelope.core.seal import Removed
 
-from .sqlite_schema import check, code_of, connect
+from .remarks import newest_removed, removed_in
+from .sqlite_schema import TROUBLE, check, code_of, connect
 from .sqlite_tree import subtree_of
 
 _PATIENCE: Final = 5.0
 _PIECE: Final = re.compile(rb"[^\n]*\n")
 #: Lines that are read at once: no reader holds up the writer's log for longer.
 CHUNK: Final = 512
-_ROWS: Final = "SELECT seq, CAST(line AS BLOB) FROM lines WHERE seq >= ? ORDER BY seq LIMIT ?"
+_CLOSED: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
+_FOR_NOW: Final = _CLOSED | {
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM),
+    *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_FULL, sqlite3.SQLITE_INTERRUPT),
+    *(sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_MISUSE),
+}
+# What was damaged may be no bytes any more, or nothing at all.
+_ROWS: Final = (
+    "SELECT seq, coalesce(CAST(line AS BLOB), x'') FROM lines WHERE seq >= ? ORDER BY seq LIMIT ?"
+)
+_ROW: Final = "SELECT coalesce(CAST(line AS BLOB), x'') FROM lines WHERE seq = ?"
 
 
 class SqliteSource:
@@ -47,37 +56,42 @@ class SqliteSource:
 
     def physical(self) -> Iterator[bytes]:
         """Each line with a newline."""
-        for one in self.after(0):
-            piece = one.line + b"\n"
-            if piece.index(b"\n") == len(piece) - 1:
-                yield piece
-            else:
-                yield from _PIECE.findall(piece)
+        for rows in self._chunks(0):
+            for _, line in rows:
+                if b"\n" in line:
+                    yield from _PIECE.findall(line + b"\n")
+                else:
+                    yield line + b"\n"
 
     def after(self, place: int) -> Iterator[Placed]:
         """The lines from a number on."""
+        for rows in self._chunks(place):
+            for seq, line in rows:
+                yield Placed(seq, seq + 1, line)
+
+    def _chunks(self, place: int) -> Iterator[list[tuple[int, bytes]]]:
+        """Some lines at a time, none of them in a transaction that goes on."""
         begun = self.kept_from()
         place = max(place, begun)
         count = CHUNK
         while True:
             try:
                 rows = self._connection.execute(_ROWS, (place, count)).fetchall()
-            except sqlite3.Error as error:
+            except TROUBLE as error:
                 if count == 1:
                     raise self._broken(error, place) from None
                 count = 1  # as far as one can get
                 continue
             if rows and rows[0][0] != place and self.kept_from() != begun:
                 raise LedgerError(f"{self.path}: lines were removed meanwhile", hint="read it anew")
-            for seq, line in rows:
-                yield Placed(seq, seq + 1, line)
-                place = seq + 1
+            yield rows
             if len(rows) < count:
                 return
+            place = rows[-1][0] + 1
 
     def at(self, place: int) -> bytes:
         """The line with that number."""
-        row = self._one("SELECT CAST(line AS BLOB) FROM lines WHERE seq = ?", place)
+        row = self._one(_ROW, place)
         if row is None or place < self.kept_from():
             raise LedgerError(f"{self.path} has no line {place}")
         return bytes(row[0])
@@ -89,7 +103,8 @@ class SqliteSource:
 
     def bounds(self) -> tuple[int, int]:
         """The first number, and that of the line to come."""
-        row = self._one("SELECT min(seq), max(seq) FROM lines")
+        # Asked for both at once SQLite would read the whole table.
+        row = self._one("SELECT (SELECT min(seq) FROM lines), (SELECT max(seq) FROM lines)")
         if row is None or row[0] is None:
             return 0, 0
         return max(row[0], self.kept_from()), row[1] + 1
@@ -100,26 +115,26 @@ class SqliteSource:
             return subtree_of(self._connection, level, index)
         except LedgerError as error:
             raise LedgerError(f"{self.path}: {error.message}") from None
-        except sqlite3.Error as error:
+        except TROUBLE as error:
             raise self._broken(error, index << level) from None
 
     def removed(self) -> Removed | None:
-        """As the newest line says that says so."""
+        """As the newest line says that says so of what is gone; None where none can be read."""
+        first = self.kept_from()
         row = self._one("SELECT value FROM facts WHERE name = 'removal'")
-        if row is None:
+        if not first or row is None:
             return None
-        said = orjson.loads(self.at(int(row[0])))["warnings"]
-        found = [one for one in map(Removed.parse, said) if one is not None]
-        if not found:
-            raise LedgerError(f"{self.path}: line {row[0]} does not say what was removed")
-        return found[0]
+        known = self.place_of(_number(row[0]))
+        if known is not None and (found := removed_in(self.at(known), first)):
+            return found
+        return newest_removed(self.after(0), first)
 
     def body(self, digest: str) -> bytes | None:
         """What was kept under a SHA-256."""
         row = self._one("SELECT body FROM bodies WHERE digest = ?", digest)
         if row is None:
             return None
-        found = bytes(row[0])
+        found = bytes(row[0]) if isinstance(row[0], bytes) else b""
         if sha256(found).hexdigest() != digest:
             raise LedgerError(f"{self.path}: what is kept as {digest} is something else")
         return found
@@ -131,18 +146,24 @@ class SqliteSource:
     def kept_from(self) -> int:
         """The number before which all lines were removed, 0 if none was."""
         row = self._one("SELECT value FROM facts WHERE name = 'removed'")
-        return int(row[0]) if row is not None else 0
+        return _number(row[0]) if row is not None else 0
 
     def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
         try:
             found: tuple[Any, ...] | None = self._connection.execute(query, values).fetchone()
-        except sqlite3.Error as error:
+        except TROUBLE as error:
             raise self._broken(error, None) from None
         return found
 
-    def _broken(self, error: sqlite3.Error, seq: int | None) -> LedgerError:
+    def _broken(self, error: Exception, seq: int | None) -> LedgerError:
         at = f" from line {seq} on" if seq is not None else ""
-        return LedgerError(f"{self.path} cannot be read{at}: {error}", reached=seq)
+        message = f"{self.path} cannot be read{at}: {_reason(error)}"
+        return LedgerError(message, reached=_reached(error) if seq is None else seq)
+
+
+def _number(text: Any) -> int:
+    """A number among the facts; what is none is no line's."""
+    return int(text) if isinstance(text, str) and text.isdecimal() and len(text) < 19 else 0
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -153,7 +174,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         if isinstance(error, LedgerError):
             raise
         raise LedgerError(f"{path} cannot be opened: {error.strerror}") from None
-    problem = ""
+    problem, reached = "", None
     # Without the right to make files beside it SQLite reads it only if nobody else may write it.
     for mode in ("ro", "ro&immutable=1"):
         if mode != "ro" and Path(f"{path.resolve()}-wal").exists():
@@ -162,14 +183,23 @@ def _connect(path: Path) -> sqlite3.Connection:
         try:
             check(connection, path)
             connection.execute("SELECT max(seq) FROM lines").fetchone()
-        except sqlite3.Error as error:
+        except TROUBLE as error:
             connection.close()
-            problem = str(error)
-            if code_of(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            problem, reached = _reason(error), _reached(error)
+            if reached is not None or code_of(error) not in _CLOSED:
                 break
         except BaseException:
             connection.close()
             raise
         else:
             return connection
-    raise LedgerError(f"{path} cannot be read: {problem}")
+    raise LedgerError(f"{path} cannot be read: {problem}", reached=reached)
+
+
+def _reached(error: Exception) -> int | None:
+    """0 where the database itself is damaged, None where only things stand against reading it."""
+    return None if isinstance(error, sqlite3.Error) and code_of(error) in _FOR_NOW else 0
+
+
+def _reason(error: Exception) -> str:
+    return "its schema is damaged" if isinstance(error, UnicodeDecodeError) else str(error)

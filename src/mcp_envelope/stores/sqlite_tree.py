@@ -20,10 +20,11 @@ def subtree_of(connection: sqlite3.Connection, level: int, index: int) -> bytes:
             "SELECT hash FROM nodes WHERE level = ? AND idx >= ? AND idx < ? ORDER BY idx",
             (kept, begin, begin + count),
         ).fetchall()
-        row = [bytes(one) for (one,) in rows]
+        row = [one if isinstance(one, bytes) else b"" for (one,) in rows]
     else:
         rows = connection.execute(
-            "SELECT CAST(line AS BLOB) FROM lines WHERE seq >= ? AND seq < ? ORDER BY seq",
+            "SELECT coalesce(CAST(line AS BLOB), x'') FROM lines"
+            " WHERE seq >= ? AND seq < ? ORDER BY seq",
             (begin, begin + count),
         ).fetchall()
         row = [leaf_hash(one) for (one,) in rows]

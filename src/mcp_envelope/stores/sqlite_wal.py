@@ -75,6 +75,8 @@ class LogKeeper:
     def _round(self, connection: sqlite3.Connection) -> None:
         _, pages, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         if pages >= MANY:
+            # What came meanwhile, so that there is little left to be waited for.
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             with self.gate:
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -217,3 +219,14 @@ def test_what_was_cleaned_is_clean(text: str) -> None:
 def test_any_text_can_be_cleaned(text: str) -> None:
     """Without an error, whatever it is."""
     assert isinstance(cleaned(text), str)
+
+
+def test_the_table_of_the_page_is_true(root: Path) -> None:
+    """What it says of calls and the record."""
+    page = (root / "docs" / "redaction.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\{.*?\})` \| `(\{.*?\})` \|$", page, re.MULTILINE)
+    assert len(rows) == 11
+    for given_text, kept in rows:
+        value = json.loads(given_text)
+        found = redacted(value)
+        assert (found.value if found else value) == json.loads(kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ _SHORTEST: Final = 6
 _SURE: Final = 8
 _LONGEST: Final = 4096
 _DEEPEST: Final = 200
+_TORN: Final = re.compile("[\ud800-\udfff]")
 #: What URLs hold unescaped (RFC 3986, 2.3).
 _UNRESERVED: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 
@@ -95,5 +97,7 @@ def _without(
 
 def _is_telling(text: str) -> bool:
     if not _SHORTEST <= len(text) <= _LONGEST or text == REDACTED:
+        return False
+    if _TORN.search(text):  # no value that is digested holds it
         return False
     return len(text) >= _SURE or not (text.isalpha() and text.islower())

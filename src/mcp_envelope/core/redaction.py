@@ -19,11 +19,11 @@ import orjson
 from . import secret_texts
 from .credentials import Secrecy, folded, secrecy_of, signs_of
 from .echoes import MOST, secrets_in, spellings, without_echoes
-from .pointer import is_pointer, pointer_of, steps_of
+from .pointer import pointer_of, steps_of
 from .schema_engine import search_for
 from .secret_texts import REDACTED, without_known, without_named
 
-__all__ = ["REDACTED", "Redacted", "Redactor", "is_place"]
+__all__ = ["REDACTED", "Redacted", "Redactor"]
 
 Side = Literal["input", "output"]
 
@@ -67,11 +67,6 @@ class Redacted:
     def __str__(self) -> str:
         named = ", ".join(place or "the whole" for place in self.places)
         return f"{named} and {self.more} more" if self.more else named
-
-
-def is_place(pointer: str) -> bool:
-    """Whether a pointer can be an operator's: ``/input`` or ``/output`` and what is below."""
-    return is_pointer(pointer) and steps_of(pointer)[:1] in (["input"], ["output"])
 
 
 @dataclass(frozen=True)
@@ -312,7 +307,7 @@ class _Walk:
     def _text(self, text: str, nodes: _Nodes) -> str:
         if self._repeated and not self._nested and _is_text_block(self._path):
             nodes = (*nodes, *self._repeated)
-        if not nodes and (len(text) < 4 or not self._finds(text)):
+        if not nodes and (len(text) < 4 or not self._may_hold(text)):
             return text
         if len(text) > _SHORTEST_CODE and _ENCODED.fullmatch(text):
             return text  # a picture, say: what looks like a secret in it does so by chance
@@ -323,6 +318,12 @@ class _Walk:
             return text
         self.note(self._path)
         return found
+
+    def _may_hold(self, text: str) -> bool:
+        try:
+            return self._finds(text)
+        except UnicodeEncodeError:  # half of a surrogate pair, from a JSON text in a text
+            return True
 
     def _inside(self, text: str, nodes: _Nodes) -> str | None:
         """A text that is a JSON text without its secrets; None if it is none."""
@@ -386,4 +387,4 @@ def _written(value: Any) -> str:
     try:
         return orjson.dumps(value).decode()
     except TypeError:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(value, separators=(",", ":"))

@@ -105,7 +105,9 @@ def test_lines_name_what_was_redacted_and_nobody_else_notices(
                 json.loads(said.raw)["result"]["structuredContent"] == RESULT["structuredContent"]
             )
             assert json.loads(said.raw)["result"]["content"] == RESULT["content"]
-            assert json.loads(rig.heard[-1])["params"]["arguments"] == SECRETS
+            heard = [json.loads(raw) for raw in rig.heard]
+            (call,) = [each for each in heard if each.get("method") == "tools/call"]
+            assert call["params"]["arguments"] == SECRETS
             assert CANARY not in b"\n".join(rig.book.lines).decode()
 
     asyncio.run(work())

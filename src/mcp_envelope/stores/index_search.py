@@ -215,11 +215,10 @@ def _traced(index: Index, where: Where) -> tuple[str, int]:
         )
     total = index.db.execute("SELECT count(*) FROM traced").fetchone()[0]
     order = "ASC" if where.search.oldest_first else "DESC"
-    tables = (("1", "calls"), ("0", "others"))
     arms = [
         f"SELECT place, event, {number}, time FROM {table} "
         f"WHERE place IN (SELECT place FROM traced) AND {where.clause('place')}"
-        for number, table in tables[: 1 if where.search.wants_calls else 2]
+        for table, number in where.tables
     ]
     by = "time {0}, place {0}" if where.search.wants_calls else "place {0}"
     return f"{' UNION ALL '.join(arms)} ORDER BY {by.format(order)}", total

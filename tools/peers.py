@@ -9,6 +9,9 @@ Usage::
 from the wheel that the tests use anyway, so the machine needs neither. `servers`, `fastmcp`,
 `mcp-proxy`: Python packages that must not share our environment, nor one another's; their exact
 versions stand in tests/peers/<name>.txt. What is up to date is left alone.
+
+Not made here is Go, which reads our signed notes and proofs (tests/peers/test_signed_notes.py): on
+Debian ``apt-get install golang-go golang-golang-x-mod-dev``; `.ci/run` does so where it is absent.
 """
 
 from __future__ import annotations

@@ -100,6 +100,9 @@ def test_a_file_is_not_overwritten(run: Run, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     assert run(*words, str(tmp_path / "link")).code == 2
     assert run(*words, "/dev/null").code == 0
+    if Path("/dev/full").exists():
+        done = run(*words, "/dev/full")
+        assert (done.code, done.err) == (3, "mcp-envelope: /dev/full: No space left on device\n")
     assert sorted(one.name for one in tmp_path.iterdir() if one.name.startswith(".")) == []
 
 
@@ -113,6 +116,7 @@ def test_all_or_nothing(run: Run, tmp_path: Path) -> None:
     path.write_bytes(data)
     done = run("ledger", "export", url, "--out", str(tmp_path / "out"))
     assert done.code == 3
+    assert "calls.db cannot be read from line " in done.err
     assert sorted(one.name for one in tmp_path.iterdir() if "out" in one.name) == []
 
 

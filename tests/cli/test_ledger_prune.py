@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import stat
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,21 @@ def test_a_checkpoint_is_never_the_last_that_goes(run: Run, tmp_path: Path) -> N
     assert events.index("checkpoint") == 254
     write(url, 126, dangling=126, begin=127)
     assert pruned(run, url, "--before", "300", "--dry-run")["last"] == 255
+
+
+def test_a_damaged_ledger_is_left_as_it_is(run: Run, tmp_path: Path, url: str) -> None:
+    """What goes could not be looked into any more."""
+    with sqlite3.connect(tmp_path / "calls.db") as database:
+        database.execute("DROP TRIGGER lines_never_change")
+        line = database.execute("SELECT line FROM lines WHERE seq = 100").fetchone()[0]
+        new = line.replace(b'"add"', b'"sub"')
+        database.execute("UPDATE lines SET line = ? WHERE seq = 100", (new,))
+    database.close()
+    done = run("ledger", "prune", url, "--before", "600", "--archive", str(tmp_path / "a"))
+    assert (done.code, done.out) == (1, b"")
+    assert "does not hold, and so nothing was removed: line 100: altered" in done.err
+    assert first_of(url) == 0
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_gateway_holds_it(run: Run, url: str) -> None:

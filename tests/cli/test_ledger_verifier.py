@@ -29,12 +29,17 @@ def test_it_is_the_file_of_the_package(run: Run, tmp_path: Path) -> None:
 
 
 def test_it_verifies_an_export(run: Run, examples: Path) -> None:
-    """Where nothing of ours is installed: outside of the project, isolated from it."""
+    """And proofs, where nothing of ours is installed: isolated from the project."""
     run("ledger", "verifier", "--out", "verifier.py")
     run("ledger", "export", "calls.jsonl", "--out", "export.jsonl")
     words = ["export.jsonl", "--key", "calls.pub", "--checkpoint", "calls.checkpoint"]
     command = [sys.executable, "-I", "verifier.py", *words]
     done = subprocess.run(command, check=False, capture_output=True, cwd=examples, timeout=60)
+    assert done.returncode == 0, done.stderr
+    proof = ["--proof", "proof", "--line", "line", "--key", "calls.pub"]
+    run("ledger", "prove", "calls.jsonl", "5", "--out", "proof", "--line-out", "line")
+    check = [sys.executable, "-I", "verifier.py", *proof]
+    done = subprocess.run(check, check=False, capture_output=True, cwd=examples, timeout=60)
     assert done.returncode == 0, done.stderr
     text = (examples / "export.jsonl").read_bytes().replace(b"send_mail", b"sent_mail")
     (examples / "export.jsonl").write_bytes(text)

@@ -1,17 +1,25 @@
-"""Secrets in texts: the rules and the quick search for what they may change agree."""
+"""Secrets in texts: what goes and what stays, and that the quick search agrees with the rules."""
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_envelope.core.canonical import canonical
 from mcp_envelope.core.credentials import secrecy_of
-from mcp_envelope.core.redaction import Redactor
+from mcp_envelope.core.redaction import Redacted, Redactor
 from mcp_envelope.core.schema_engine import search_for
 from mcp_envelope.core.secret_texts import REDACTED, SIGNS, without_known, without_named
 
 USUAL = Redactor()
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJlLWNhbmFyeQ"
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEzq8\n-----END RSA PRIVATE KEY-----"
 FINDS = search_for(f"(?i){SIGNS}")
 A1 = "a1" * 20
 NAMES = st.sampled_from(
@@ -87,6 +95,103 @@ VALUES = st.sampled_from(
 TEXTS = st.lists(NAMES | GLUE | VALUES | st.text(max_size=3), max_size=9).map("".join)
 
 
+def redacted(value: Any) -> Redacted | None:
+    """What is left of a value."""
+    return USUAL.redacted(value, "input", canonical(value))
+
+
+EXAMPLES = [
+    ("Authorization: Bearer abcdef123", f"Authorization: {REDACTED}"),
+    ("use Bearer abcdef123 for it", f"use Bearer {REDACTED} for it"),
+    ("basic dXNlcjpwYXNz", f"basic {REDACTED}"),
+    ("curl -H 'Cookie: a=b; c=d' x", f"curl -H 'Cookie: {REDACTED}' x"),
+    ("postgres://u:hunt@er2@h/db", f"postgres://u:{REDACTED}@h/db"),
+    ("https://h/x?n=1&token=abc&m=2#f", f"https://h/x?n=1&token={REDACTED}&m=2#f"),
+    ("https://h/#access_token=abc&m=2", f"https://h/#access_token={REDACTED}&m=2"),
+    ("https://h/?key=abc", f"https://h/?key={REDACTED}"),
+    (f"a {PEM} b", f"a {REDACTED} b"),
+    (f"a {PEM[:60]}", f"a {REDACTED}"),
+    (f"see {JWT}.", f"see {REDACTED}."),
+    ("ghp_" + "a1" * 18, REDACTED),
+    ("github_pat_" + "a1" * 18, REDACTED),
+    ("glpat-" + "a1" * 10, REDACTED),
+    ("sk-proj-" + "a1" * 10, REDACTED),
+    ("sk_" + "live_" + "a1" * 10, REDACTED),
+    ("xox" + "b-" + "1" * 12 + "-abc", REDACTED),
+    ("AKIA" + "IOSFODNN7EXAMPLE", REDACTED),
+    ("AIza" + "a1" * 18, REDACTED),
+    ("npm_" + "a1" * 18, REDACTED),
+    ("PRIVATE+KEY+x+12345678+AAAA", REDACTED),
+    ("password: correct horse battery\nuser: me", f"password: {REDACTED}\nuser: me"),
+    ("  - api_key: 'x y'", f"  - api_key: '{REDACTED}'"),
+    ("PASSWORD=hunter2\nX=1", f"PASSWORD={REDACTED}\nX=1"),
+    ("export API_KEY=hunter2 X=1", f"export API_KEY={REDACTED} X=1"),
+    ("password = a'b\"c", f"password = {REDACTED}"),
+    ("credentials:\n  user: a\n  x: y\nnext: 1", f"credentials:\n  {REDACTED}\nnext: 1"),
+    ("my API key: abc def", f"my API key: {REDACTED} def"),
+    ("**Password:** hunter2", f"**Password:** {REDACTED}"),
+    ("run --password hunter2 now", f"run --password {REDACTED} now"),
+    ("<db><password>hunter2</password></db>", f"<db><password>{REDACTED}</password></db>"),
+    ('Said: {"password": "x \\" y", "b": 1}', f'Said: {{"password": "{REDACTED}", "b": 1}}'),
+    ('Said: {"secrets": {"a": "b"}}', f'Said: {{"secrets": {REDACTED}'),
+    ('\\"password\\":\\"x y\\"', f'\\"password\\":\\"{REDACTED}\\"'),
+    ('{"password":"x","n":[1,2]}', f'{{"password":"{REDACTED}","n":[1,2]}}'),
+    ('{"\\u0070assword":"x"}', f'{{"password":"{REDACTED}"}}'),
+    ('{"password":"x","password":null}', f'{{"password":"{REDACTED}","password":null}}'),
+    (
+        json.dumps({"a": json.dumps({"token": "x"})}),
+        json.dumps({"a": json.dumps({"token": REDACTED}, separators=(",", ":"))}).replace(
+            ": ", ":"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("text,kept", EXAMPLES, ids=[text[:30] for text, _ in EXAMPLES])
+def test_texts(text: str, kept: str) -> None:
+    """Only the secret in a text goes, and what is left stays as it is when it is seen again."""
+    found = redacted({"a": [text]})
+    assert found is not None
+    assert found.value == {"a": [kept]}
+    assert found.places == ("/a/0",)
+    assert redacted(found.value) is None
+    assert USUAL.line(text) == kept or text.startswith("{")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "the token was refused",
+            "basic information about bearer tokens",
+            "a sketch of a risk-free",
+        ),
+        *(
+            "http://h:8080/a@b",
+            "ssh://git@h/x",
+            "secret://vault/x",
+            "max_tokens=5",
+            "password=null",
+        ),
+        *(
+            "mcp/request:tools/call:get_token",
+            "INVALID_TOOL_INPUT: x#/required at /a/token",
+            "12:30",
+        ),
+        *(
+            "sk-learn is a library",
+            "-----BEGIN PUBLIC KEY-----",
+            "?page=2&cursor=abc",
+            "tokenizer=x",
+        ),
+        *('{"max_tokens": 5}', "[redacted]", "Password:", "password: ", "use --token", "a key: b"),
+    ],
+)
+def test_texts_that_hold_no_secret(text: str) -> None:
+    """They stay the very same."""
+    assert redacted({"a": text}) is None
+
+
 def cleaned(text: str) -> str:
     """By all rules, once."""
     return without_named(without_known(text), secrecy_of)
@@ -114,3 +219,14 @@ def test_what_was_cleaned_is_clean(text: str) -> None:
 def test_any_text_can_be_cleaned(text: str) -> None:
     """Without an error, whatever it is."""
     assert isinstance(cleaned(text), str)
+
+
+def test_the_table_of_the_page_is_true(root: Path) -> None:
+    """What it says of calls and the record."""
+    page = (root / "docs" / "redaction.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\{.*?\})` \| `(\{.*?\})` \|$", page, re.MULTILINE)
+    assert len(rows) == 11
+    for given_text, kept in rows:
+        value = json.loads(given_text)
+        found = redacted(value)
+        assert (found.value if found else value) == json.loads(kept)

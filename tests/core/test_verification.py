@@ -112,6 +112,7 @@ def test_line_ends_of_another_system_are_damage() -> None:
     found = verdict_of(a_book().data.replace(b"\n", b"\r\n")).damage
     assert found is not None
     assert (found.kind, found.seq) == ("unreadable", 0)
+    assert "CRLF" in found.hint
 
 
 def test_without_a_key_signatures_are_said_to_be_unchecked() -> None:
@@ -439,3 +440,41 @@ def test_a_line_is_one_if_the_standard_library_reads_it(word: str, is_line: bool
     book.add_forged(text)
     found = verdict_of(book.data).damage
     assert (found is None) == is_line
+
+
+@given(st.data())
+def test_whatever_is_read_there_is_a_verdict(data: st.DataObject) -> None:
+    """Lines of several ledgers, parts of them, and bytes of any kind, in any order."""
+    book = data.draw(books())
+    parts = [*pieces_of(book.data), *pieces_of(a_book(1).data), b"\n", b"{}\n", b"\xff", b""]
+    chosen = st.sampled_from(parts) | st.binary(max_size=9)
+    pieces = data.draw(st.lists(chosen | st.sampled_from(parts).map(lambda one: one[:-9])))
+    is_kept = data.draw(st.booleans())
+    known = [book.kept] if book.seals and is_kept else []
+    keys = data.draw(st.sampled_from([[], [OURS.key], [THEIRS.key]]))
+    removed = data.draw(st.none() | st.just(Removed(1, "ab" * 32, (EMPTY,))))
+    verifier = Verifier(keys, known, removed, is_one_of_several=data.draw(st.booleans()))
+    for piece in pieces:
+        verifier.feed(piece)
+    verdict = verifier.finish()
+    assert verdict.holds == (verdict.damage is None)
+    assert str(verdict.damage)
+
+
+@pytest.mark.parametrize("event", ["admitted", "settled", "started", "stopped", "refused"])
+@pytest.mark.parametrize("field", ["request_id", "time", "tool", "kind", "input", "error"])
+@pytest.mark.parametrize("value", [b"[[1]]", b"{}", b"7", b"null", b"true", b'"\\ud800"'])
+def test_fields_of_other_types_do_no_harm(event: str, field: str, value: bytes) -> None:
+    """No gateway writes such lines, and somebody else may."""
+    text = line(some_facts(event=event), 0, "0" * 64)
+    said = json.loads(text)
+    begin = text.index(b'"%b":' % field.encode())
+    after = json.dumps(said[field], separators=(",", ":")).encode()
+    at = text.index(after, begin)
+    book = Book()
+    book.add_forged(text[:at] + value + text[at + len(after) :])
+    book.call()
+    book.seal()
+    verdict = verdict_of(book.data, [OURS.key])
+    assert verdict.damage is None
+    assert "\ud800" not in f"{verdict.dangling}"

@@ -44,8 +44,13 @@ def calls_in(entries: list[Entry]) -> list[Entry]:
 
 def verify(url: str, state: Path, *words: str, code: int = 0) -> str:
     """What `ledger verify` prints, having seen that it ends with that code."""
+    return told_by_verb("verify", url, state, *words, code=code)
+
+
+def told_by_verb(verb: str, url: str, state: Path, *words: str, code: int = 0) -> str:
+    """What a verb of the ledger prints, having seen that it ends with that code."""
     done = subprocess.run(
-        [sys.executable, "-m", "mcp_envelope", "ledger", "verify", url, *words],
+        [sys.executable, "-m", "mcp_envelope", "ledger", verb, url, *words],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT}/src", "XDG_STATE_HOME": str(state)},
         capture_output=True,
@@ -54,6 +59,6 @@ def verify(url: str, state: Path, *words: str, code: int = 0) -> str:
         check=False,
     )
     said = done.stdout + done.stderr
-    assert done.returncode == code, f"verify ended with {done.returncode}: {said}"
+    assert done.returncode == code, f"{verb} ended with {done.returncode}: {said}"
     assert "Traceback" not in said
     return said

@@ -8,6 +8,7 @@ behind. FAULTS_SEED repeats a run: it is printed first.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from dataclasses import dataclass, field
@@ -17,8 +18,8 @@ from random import Random
 import pytest
 from tests.faults.clients import Pipe
 from tests.faults.crowd import Books, Crowd
-from tests.faults.ledgers import calls_in, lines_at
-from tests.faults.scene import POWER, STDIO, Scene, run, scene
+from tests.faults.ledgers import calls_in, lines_at, told_by_verb
+from tests.faults.scene import POWER, STDIO, Scene, run, scene, until
 
 SEED = os.environ.get("FAULTS_SEED") or str(time.time_ns())
 HASTY = "tests.faults.hasty"
@@ -67,6 +68,7 @@ class Campaign:
         await self.here.none_alive()
         await self.check()
         assert calls_in(Books(self.lines).entries)[-1]["event"] == "stopped"
+        await self.search()
         if self.here.scheme == "jsonl":
             assert b"bytes of a line never finished" in self.here.log
             assert "torn tail" in await self.here.verified()
@@ -115,7 +117,8 @@ class Campaign:
         """With calls in all states."""
         await self.start()
         clients = self.clients()
-        await asyncio.sleep(self.chance.uniform(0.0, 0.25))
+        await self.some_calls()
+        await asyncio.sleep(self.chance.uniform(0.0, 0.02))
         await self.kill()
         await asyncio.gather(*clients)
 
@@ -123,11 +126,16 @@ class Campaign:
         """With the last lines and what the ledger does when it is closed under way."""
         await self.start()
         clients = self.clients()
-        await asyncio.sleep(0.1)
+        await self.some_calls()
         self.here.gateway.terminate()
         await asyncio.sleep(self.chance.uniform(0.0, 0.05))
         await self.kill()
         await asyncio.gather(*clients)
+
+    async def some_calls(self) -> None:
+        """Wait until some calls more were made: how many takes no notice of a slow machine."""
+        wanted = len(self.crowd.told) + self.chance.randint(0, 80)
+        await until(lambda: len(self.crowd.told) >= wanted, 10)
 
     def clients(self) -> list[asyncio.Task[None]]:
         """The load."""
@@ -163,6 +171,16 @@ class Campaign:
             await self.here.verified("--key", str(self.here.public_key), *kept)
         elif lines:
             await self.here.verified()
+
+    async def search(self) -> None:
+        """See that the index knows each call, however often it was cut off."""
+        words = (self.here.url, self.here.state, "--json", "--limit", "0")
+        said = json.loads(await asyncio.to_thread(told_by_verb, "query", *words))
+        found = {each["request_id"]: each["event"] for each in said["entries"]}
+        books = Books(self.lines)
+        ends = {entry["request_id"]: "admitted" for entry in books.admitted.values()}
+        ends |= {entry["request_id"]: "settled" for entry in books.settled.values()}
+        assert found == ends
 
     def leave_a_tear(self) -> None:
         """What a machine that loses its power may leave behind the last whole line."""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.faults.crowd import Books, Crowd
-from tests.faults.ledgers import SCHEMES, calls_in, lines_at
+from tests.faults.ledgers import SCHEMES, calls_in, lines_at, told_by_verb
 from tests.faults.scene import POWER, STDIO, run, scene
+from tests.stores.chain import follow
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -31,6 +32,35 @@ def test_stopped_and_continued(scheme: str, tmp_path: Path) -> None:
             assert await here.stop() == 0
             assert set(crowd.outcomes()) == {"ok"}
             Books(lines_at(here.ledger)).compare(crowd, here.notes("got"))
+            await here.verified("--strict")
+
+    run(work())
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_read_while_it_is_written(scheme: str, tmp_path: Path) -> None:
+    """Verifying, exporting and searching see a ledger that holds, at any moment."""
+
+    async def work() -> None:
+        async with scene(tmp_path, scheme) as here:
+            await here.start("--upstream", await here.serve_http())
+            crowd = Crowd(most_ms=3)
+            clients = [asyncio.create_task(crowd.over_http(here.port)) for _ in range(6)]
+            seen: list[bytes] = []
+            for verb in ("verify", "export", "query", "verify", "export"):
+                said = await asyncio.to_thread(told_by_verb, verb, here.url, here.state)
+                if verb == "export":
+                    lines = [line.encode() for line in said.splitlines()]
+                    follow(lines)
+                    assert lines[: len(seen)] == seen
+                    seen = lines
+            crowd.enough = True
+            await asyncio.gather(*clients)
+            assert await here.stop() == 0
+            assert set(crowd.outcomes()) == {"ok"}
+            lines = lines_at(here.ledger)
+            assert lines[: len(seen)] == seen
+            Books(lines).compare(crowd, here.notes("got"))
             await here.verified("--strict")
 
     run(work())

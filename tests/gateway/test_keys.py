@@ -90,7 +90,7 @@ def test_a_key_that_others_can_read_is_refused(path: Path, mode: int) -> None:
     path.chmod(mode)
     with pytest.raises(KeyFileError, match="chmod 600") as caught:
         keys.signers(path)
-    assert secret.rpartition("+")[2] not in str(caught.value)
+    assert secret.split("+", 4)[4] not in str(caught.value)
     path.chmod(0o600)
     assert path.read_text().strip() == secret
 
@@ -105,7 +105,7 @@ def test_a_damaged_key_is_refused_and_kept(path: Path, cut: int) -> None:
     for act in (lambda: keys.signers(path), lambda: keys.make(None, path)):
         with pytest.raises(KeyFileError, match="damaged") as caught:
             act()
-        assert whole.rpartition("+")[2][:20] not in str(caught.value)
+        assert whole.split("+", 4)[4][:20] not in str(caught.value)
         assert path.read_text() == harmed
 
 

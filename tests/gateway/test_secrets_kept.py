@@ -46,6 +46,7 @@ SECRETS: dict[str, Any] = {
     "file": f"# config\ndb_password: {CANARY} and {CANARY}\nurl: postgres://u:{CANARY}@h/db\n{KEY}",
     "page": f"see https://h/x?access_token={CANARY}&page=2, or send Bearer {CANARY}-1",
     "json": json.dumps({"token": CANARY, "inner": json.dumps({"secret": {"x": CANARY}})}),
+    "again": f"somebody said {CANARY}",
     "torn": f'{{"password": "{CANARY}',
     f"password={CANARY}": 1,
 }
@@ -58,6 +59,7 @@ RESULT = {
     "structuredContent": {"rows": [{"mail": CANARY}], "more": SECRETS},
     "_meta": {"vendor/session_token": CANARY},
 }
+ECHO = {"content": [{"type": "text", "text": f"there is no {CANARY} here"}]}
 FAULT = {"code": -32602, "message": f"bad password {CANARY}", "data": CANARY}
 SETTINGS = """
 log_level = "debug"
@@ -91,6 +93,7 @@ def calls() -> list[dict[str, Any]]:
             "tools/call",
             {"name": "free", "arguments": SECRETS, "plan": answering(b'"result":{canary7q}')},
         ),
+        ("tools/call", {"name": "free", "arguments": SECRETS, "plan": answer(ECHO)}),
         ("resources/read", {"uri": f"https://u:{CANARY}@h/?token={CANARY}"}),
         ("prompts/get", {"name": f"api_key={CANARY}", "arguments": SECRETS}),
         ("ping", {"x": CANARY}),

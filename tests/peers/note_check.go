@@ -26,13 +26,12 @@ type question struct {
 }
 
 type answer struct {
-	Error    string
-	Text     string
-	Note     string
-	Names    []string // whose signatures are right
-	Unknown  []string // whose signatures no key was given for
-	Roots    [][]byte // of the trees of 1, 2, 3 … lines
-	Verifier string
+	Error   string
+	Text    string
+	Note    string
+	Names   []string // whose signatures are right
+	Unknown []string // whose signatures no key was given for
+	Roots   [][]byte // of the trees of 1, 2, 3 … lines
 }
 
 func hash(data []byte) (found tlog.Hash) {

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import mcp_envelope as me
 from mcp_envelope.core.errors import EnvelopeError
-from mcp_envelope.core.proving import newest_checkpoint
+from mcp_envelope.core.proving import UnprovenError, newest_checkpoint
 from mcp_envelope.core.signing import Signer
 from mcp_envelope.gateway.archiving import SEGMENT, Archive, Plan, older_than, planned, remove
 from mcp_envelope.stores import open_ledger
 
-from . import sealing
+from . import ledger_verify, sealing
 from .console import FINE, Console, utf8
 from .records import KEY_FILE, opened, url_of
 
@@ -37,8 +37,9 @@ class _Done(NamedTuple):
     """What was removed, where it is kept, and the number of the line that tells of it."""
 
     plan: Plan
-    archive: Path | None
-    told_in: int | None
+    archive: Path | None = None
+    told_in: int | None = None
+    made_key: bool = False
 
 
 def configure(parser: Parser) -> None:
@@ -74,16 +75,19 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         before = limit if isinstance(limit, int) else older_than(source, limit)
         plan = planned(source, before)
         why = sealing.foreign(newest_checkpoint(source)) if arguments.key_file is None else ""
-    done = _Done(plan, None, None)
+    done = _Done(plan)
     if plan.lines and not arguments.dry_run:
         if why:
             raise me.UsageError(f"nothing was removed: {why}")
+        _check(url)
         done = _remove(url, plan, arguments)
     if console.json:
         console.result(_as_json(url, done, is_dry=arguments.dry_run))
     else:
         for line in _said(done, before, is_dry=arguments.dry_run):
             console.say(line)
+    if done.made_key:
+        console.note("made a key to sign with: mcp-envelope keys show")
     return FINE
 
 
@@ -110,9 +114,19 @@ def _as_written(at: datetime) -> str:
     return at.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
+def _check(url: str) -> None:
+    """See that the ledger holds: what goes could not be looked into any more."""
+    damage = ledger_verify.verify(url).verdict.damage
+    if damage is not None:
+        raise UnprovenError(
+            f"the ledger does not hold, and so nothing was removed: line {damage.seq}: {damage}",
+            hint="mcp-envelope ledger verify says more",
+        )
+
+
 def _remove(url: str, plan: Plan, arguments: argparse.Namespace) -> _Done:
     key = Path(arguments.key_file) if arguments.key_file is not None else None
-    signers, _ = sealing.signers_of(key)
+    signers, made_key = sealing.signers_of(key)
     archive = None
     if arguments.archive is not None:
         name = Path(url.partition(":")[2]).stem
@@ -132,7 +146,9 @@ def _remove(url: str, plan: Plan, arguments: argparse.Namespace) -> _Done:
     with opened(url) as source:
         newest = newest_checkpoint(source)
     told_in = newest.seq if newest is not None else None
-    return _Done(Plan(plan.first, plan.first + gone), archive.path if archive else None, told_in)
+    return _Done(
+        Plan(plan.first, plan.first + gone), archive.path if archive else None, told_in, made_key
+    )
 
 
 async def _go(url: str, signers: Sequence[Signer], plan: Plan, archive: Archive | None) -> int:

@@ -108,7 +108,7 @@ def _verified(
 ) -> list[verdicts.Found]:
     """The verdicts. A key that one ledger hands on to is trusted in the others as well."""
     is_one = len(names) == 1
-    found = {name: _verify(name, trusted, known, is_one=is_one) for name in names}
+    found = {name: verify(name, trusted, known, is_one=is_one) for name in names}
     for _ in names if trusted and not is_one else ():
         handed = dict.fromkeys(key for one in found.values() for key in one.handed_on)
         new = tuple(key for key in handed if key not in trusted)
@@ -120,13 +120,18 @@ def _verified(
         if not new or not again:
             break
         trusted = (*trusted, *new)
-        found |= {name: _verify(name, trusted, known, is_one=is_one) for name in again}
+        found |= {name: verify(name, trusted, known, is_one=is_one) for name in again}
     return list(found.values())
 
 
-def _verify(
-    name: str, trusted: tuple[VerifierKey, ...], known: Sequence[Note], *, is_one: bool
+def verify(
+    name: str,
+    trusted: tuple[VerifierKey, ...] = (),
+    known: Sequence[Note] = (),
+    *,
+    is_one: bool = True,
 ) -> verdicts.Found:
+    """The verdict on one ledger, with progress at a terminal."""
     verifier, url, removed = Verifier(trusted, known, is_one_of_several=not is_one), name, None
     try:
         with _reading(name) as reading:

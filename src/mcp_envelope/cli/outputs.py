@@ -27,10 +27,10 @@ def write_whole(name: str, parts: Iterable[bytes], *, force: bool) -> int:
     """
     check_free(name, force=force)
     path, count = Path(name), 0
-    if path.exists() and not path.is_file():
-        with path.open("wb") as device:
-            return sum(device.write(part) for part in parts)
     try:
+        if path.exists() and not path.is_file():
+            with path.open("wb") as device:
+                return sum(device.write(part) for part in parts)
         with WholeFile(path, over=force) as file:
             for part in parts:
                 file.write(part)
@@ -39,6 +39,8 @@ def write_whole(name: str, parts: Iterable[bytes], *, force: bool) -> int:
     except FileExistsError:
         raise _taken(name) from None
     except OSError as error:
+        if error.errno is None:  # of a ledger, which says all that there is to say
+            raise
         raise OSError(error.errno, error.strerror, name) from None
     return count
 

@@ -41,6 +41,9 @@ def url_of(name: str) -> str:
         place = name.partition(":")[2]
         if scheme not in ("jsonl", "sqlite"):
             return name
+    elif "://" in name:  # which may hold a password, so nothing of it is repeated
+        hint = "name it: sqlite:PATH or jsonl:PATH"
+        raise me.UsageError("this version reads no ledger from a URL like that", hint=hint)
     else:
         place = name
     if place in ("", "-"):

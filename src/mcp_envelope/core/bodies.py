@@ -44,20 +44,22 @@ class Keeping:
 class Noted(NamedTuple):
     """What a line says of a value (``body``, ``warnings``), and what may be kept of it.
 
-    ``form`` is the canonical form after redaction; None if nothing is to be kept.
+    ``form`` is the canonical form after redaction; None if nothing is to be kept. ``secrets``
+    are texts that were taken out.
     """
 
     body: Body
     form: bytes | None = None
     warnings: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
 
 #: What is said of a value that is not there.
 NOTHING: Final = Noted(ABSENT)
 
 
-def noted(value: Any, side: Side, keeping: Keeping) -> Noted:
-    """What is said and kept of a plain value."""
+def noted(value: Any, side: Side, keeping: Keeping, told: tuple[str, ...] = ()) -> Noted:
+    """What is said and kept of a plain value; ``told`` are secrets that may be said again in it."""
     if not keeping.digests:
         return Noted(_NOT_RECORDED)
     keeps = keeping.bodies != "none"
@@ -66,18 +68,20 @@ def noted(value: Any, side: Side, keeping: Keeping) -> Noted:
     except OutOfDomainError:
         why = (f"{side} not kept: it has no canonical form",) if keeps else ()
         return Noted(_OUT_OF_DOMAIN, None, why)
-    found = keeping.redactor.redacted(value, side, form)
+    found = keeping.redactor.redacted(value, side, form, told)
     warnings: tuple[str, ...]
+    secrets: tuple[str, ...]
     if found is None:
-        body, warnings = Body(sha256(form).hexdigest(), len(form)), ()
+        body, warnings, secrets = Body(sha256(form).hexdigest(), len(form)), (), ()
     else:
         form = canonical(found.value)
-        body, warnings = _REDACTED, (_remark(side, found, form),)
+        body, warnings, secrets = _REDACTED, (_remark(side, found, form),), found.secrets
     if not keeps:
-        return Noted(body, None, warnings)
+        return Noted(body, None, warnings, secrets)
     if len(form) > keeping.largest:
-        return Noted(body, None, (*warnings, f"{side} not kept: it has {len(form):,} bytes"))
-    return Noted(body, form, warnings)
+        warnings = (*warnings, f"{side} not kept: it has {len(form):,} bytes")
+        return Noted(body, None, warnings, secrets)
+    return Noted(body, form, warnings, secrets)
 
 
 def _remark(side: Side, found: Redacted, form: bytes) -> str:

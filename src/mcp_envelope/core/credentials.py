@@ -79,13 +79,16 @@ _MANY: Final = words(
 )
 
 _KEY_ALTERNATIVES: Final = "|".join(_KEYS)
+# Short names stand in the middle of other words, and in what is no text, by chance.
+_SHORT: Final = "pass|auth|cred|otp|csc|pwd|jwt|cvv|cvc"
+_TAIL_SIGNS: Final = "|".join(sorted((*_TAILS, "s[^a-z]")))
 _GAP: Final = "[ _.-]{0,2}"
 #: A search for what may be such a name, in any text. It finds too much, and never too little of
 #: what :func:`secrecy_of` says of names whose words stand side by side or with ``_-. `` between.
 SIGNS: Final = (
-    rf"pass{_GAP}(?:wor|wd|phr|cod|key)|(?:pass|auth|cred|otp|csc)[^a-z]|kennwort|pwd|secret|token|"
+    rf"pass{_GAP}(?:wor|wd|phr|cod|key)|(?:{_SHORT})(?:[^a-z]|{_TAIL_SIGNS})|kennwort|secret|token|"
     rf"cred(?:s|ential)|(?:{_KEY_ALTERNATIVES}){_GAP}key|authoriz|auth{_GAP}(?:cod|head)|cookie|"
-    rf"conn(?:ection)?{_GAP}str|jwt|bearer|cvv|cvc|"
+    rf"conn(?:ection)?{_GAP}str|bearer|"
     rf"(?:mfa|2{_GAP}fa|otp|verification|security|recovery|backup|pin|one{_GAP}time){_GAP}code|"
     rf"(?:seed|recovery){_GAP}phrase|pin[^a-z]{{1,12}}[0-9]{{4}}"
 )

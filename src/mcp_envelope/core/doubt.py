@@ -34,7 +34,7 @@ class Doubt:
             return None
         if self.entry.prev == self.prev:
             message = f"line {seq} was altered: it says that its number is {found}"
-            return self._damage("altered", seq, message)
+            return self._damage("altered", seq, message, "or a line was put in before it")
         if found < self.first:
             message = f"line {found} stands where line {seq} belongs, but the ledger begins later"
         else:
@@ -49,7 +49,9 @@ class Doubt:
             return self._of_prev(piece)
         if piece.seq != self.seq:
             return None
-        message = f"line {self.entry.seq} stands where line {self.seq} belongs, which comes later"
+        message = (
+            f"line {self.entry.seq} stands where line {self.seq} belongs, which comes behind it"
+        )
         return self._damage("reordered", self.seq, message, "lines were moved")
 
     def end(self) -> Damage:
@@ -67,7 +69,7 @@ class Doubt:
         seq = self.seq
         if after is not None and after.seq == seq and after.prev == self.prev:
             message = f"a line was put in before line {seq}: no other line knows of it"
-            return self._damage("inserted", seq, message)
+            return self._damage("inserted", seq, message, "the right one stands behind it")
         is_as_written = self._is_as_written(after)
         if seq == self.first or is_as_written is False:
             message = f"line {seq} was altered: neither the line before nor the one behind fits it"

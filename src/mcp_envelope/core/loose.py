@@ -41,6 +41,8 @@ class Ends:
         self.text = b""
         #: Whether the last piece lacks its newline.
         self.is_open = False
+        #: Whether line ends of another system were among them.
+        self.has_crlf = False
         self._unfinished = 0
         self._before: Loose | None = None
         self._behind: Loose | None = None
@@ -64,6 +66,7 @@ class Ends:
         self._whole.add(piece)
         self._unfinished = (self._unfinished if self.is_open else 0) + len(piece)
         self.is_open = not piece.endswith(b"\n")
+        self.has_crlf = self.has_crlf or piece.endswith(b"}\r\n")
 
     def go_on(self, text: bytes) -> None:
         """There is a next line, and what lay before it is explained."""

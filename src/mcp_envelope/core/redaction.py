@@ -18,11 +18,12 @@ import orjson
 
 from . import secret_texts
 from .credentials import Secrecy, folded, secrecy_of, signs_of
-from .pointer import is_pointer, pointer_of, steps_of
+from .echoes import MOST, secrets_in, spellings, without_echoes
+from .pointer import pointer_of, steps_of
 from .schema_engine import search_for
 from .secret_texts import REDACTED, without_known, without_named
 
-__all__ = ["REDACTED", "Redacted", "Redactor", "is_place"]
+__all__ = ["REDACTED", "Redacted", "Redactor"]
 
 Side = Literal["input", "output"]
 
@@ -34,10 +35,13 @@ _NESTED: Final = 4
 #: Where something was taken out, what stood beside it may come to light.
 _ROUNDS: Final = 6
 _LONG: Final = 64 * 1024
+_AT_ONCE: Final = 50
 #: So many places are named.
 _NAMED: Final = 20
 _LONGEST_STEP: Final = 80
 _LONGEST_FORM: Final = 200
+_SHORTEST_CODE: Final = 512
+_ENCODED: Final = re.compile(r"[A-Za-z0-9+/\r\n]++=*+\s*+")
 _TORN: Final = re.compile("[\ud800-\udfff]")
 _LABELS: Final = ("name", "key", "header", "field", "Name", "Key")
 _VALUES: Final = ("value", "values", "Value", "Values")
@@ -52,21 +56,17 @@ _Nodes = tuple[_Node, ...]
 class Redacted:
     """A value without its secrets, and the places where they were (RFC 6901, the first few).
 
-    ``more`` counts the places that are not named.
+    ``more`` counts the places that are not named. ``secrets`` are texts that were taken out.
     """
 
     value: Any
     places: tuple[str, ...]
     more: int = 0
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         named = ", ".join(place or "the whole" for place in self.places)
         return f"{named} and {self.more} more" if self.more else named
-
-
-def is_place(pointer: str) -> bool:
-    """Whether a pointer can be an operator's: ``/input`` or ``/output`` and what is below."""
-    return is_pointer(pointer) and steps_of(pointer)[:1] in (["input"], ["output"])
 
 
 @dataclass(frozen=True)
@@ -93,18 +93,29 @@ class Redactor:
         object.__setattr__(self, "_trie", _trie_of(self.pointers))
         object.__setattr__(self, "_short", lru_cache(maxsize=1024)(self._line))
 
-    def redacted(self, value: Any, side: Side, form: bytes) -> Redacted | None:
-        """The value without its secrets, None if there are none; ``form`` is its canonical form."""
+    def redacted(
+        self, value: Any, side: Side, form: bytes, told: tuple[str, ...] = ()
+    ) -> Redacted | None:
+        """The value without its secrets, None if there are none; ``form`` is its canonical form.
+
+        ``told`` are secrets that were taken out elsewhere. They go from texts here as well, as
+        do those that are found by names and places.
+        """
         nodes = self._trie.get(side)
-        if not self._finds(form.decode()) and nodes is None:
+        text = form.decode()
+        echoes = told != () and any(each in text for each in spellings(told))
+        if not echoes and nodes is None and not self._finds(text):
             return None
         if len(form) > _LARGEST:
             return Redacted(REDACTED, ("",))
         walk = _Walk(self, self._finds, side, nodes)
         found = walk.part(value, (nodes,) if nodes is not None else ())
+        secrets = tuple(walk.secrets[:MOST])
+        if secrets or echoes:
+            found = without_echoes(found, spellings((*secrets, *told)), walk.note)
         if found is value:
             return None
-        return Redacted(found, tuple(walk.places), walk.count - len(walk.places))
+        return Redacted(found, tuple(walk.places), walk.count - len(walk.places), secrets)
 
     def line(self, text: str) -> str:
         """A text of a ledger line without what looks like a credential in it."""
@@ -124,7 +135,7 @@ class Redactor:
 
     def step(self, name: str) -> str:
         """The name of a member as it may be written down."""
-        return self.line(name if len(name) <= _LONGEST_STEP else name[:_LONGEST_STEP] + "…")
+        return str(_short(self.line(name)))
 
     def secrecy(self, name: str) -> Secrecy | None:
         """What of a value of that name is a secret."""
@@ -153,14 +164,18 @@ class Redactor:
 
 @lru_cache(maxsize=64)
 def _search(credentials: bool, own: tuple[str, ...]) -> Callable[[object], bool]:
-    signs = [secret_texts.SIGNS] if credentials else []
-    if own:
-        signs.append(signs_of(own) + r"|\\u00[2-7]")
-    return search_for("(?i)" + "|".join(signs)) if signs else _never
-
-
-def _never(_: object) -> bool:
-    return False
+    patterns = [secret_texts.SIGNS] if credentials else []
+    # A pattern has a largest size, so many names are looked for in turns.
+    patterns += [
+        signs_of(own[begin : begin + _AT_ONCE]) + r"|\\u00[2-7]"
+        for begin in range(0, len(own), _AT_ONCE)
+    ]
+    if len(patterns) == 2:
+        patterns = ["|".join(patterns)]
+    searches = [search_for(f"(?i){pattern}") for pattern in patterns]
+    if len(searches) == 1:
+        return searches[0]
+    return lambda text: any(search(text) for search in searches)
 
 
 def _trie_of(pointers: tuple[str, ...]) -> dict[str, _Node]:
@@ -195,10 +210,12 @@ class _Walk:
         self._finds = finds
         self._path: list[str | int] = []
         self._nested = 0
+        self._level = 0
         repeated = root.get(_CONTENT) if root is not None and side == "output" else None
         self._repeated: _Nodes = (repeated,) if repeated is not None else ()
         self.places: list[str] = []
         self.count = 0
+        self.secrets: list[str] = []
 
     def part(self, value: Any, nodes: _Nodes) -> Any:
         """A part of the value as it may be kept; the very same if there is nothing in it."""
@@ -214,16 +231,19 @@ class _Walk:
         return value
 
     def _deeper(self, how: Callable[[Any, _Nodes], Any], value: Any, nodes: _Nodes) -> Any:
-        if len(self._path) > _DEEPEST:
+        if self._level > _DEEPEST:  # counted through texts that are JSON: it is our stack
             return self._gone(value, "any")
-        return how(value, nodes)
+        self._level += 1
+        found = how(value, nodes)
+        self._level -= 1
+        return found
 
     def _members(self, value: dict[str, Any], nodes: _Nodes) -> Any:
         said = next((one for one in _LABELS if type(value.get(one)) is str), None)
         label = self._rules.secrecy(value[said]) if said is not None else None
         changed: dict[str, Any] | None = None
         for name, part in value.items():
-            shown = self._rules.step(name) if len(name) > _LONGEST_STEP else self._rules.line(name)
+            shown = self._rules.line(name)
             if shown != name:
                 shown = _free(shown, value, changed or {})
             self._path.append(shown)
@@ -233,7 +253,7 @@ class _Walk:
             if found is part:
                 found = self.part(part, inner)
             if shown != name:
-                self._note()
+                self.note(self._path)
             self._path.pop()
             if changed is None and (found is not part or shown != name):
                 changed = dict(_before(name, value))
@@ -270,26 +290,40 @@ class _Walk:
             text = str(value) if is_number else value
             if not (isinstance(text, str) and text.isdecimal() and 4 <= len(text) <= 12):
                 return value
-        self._note()
+        if len(self.secrets) < MOST:
+            self.secrets += secrets_in(value)
+        self.note(self._path)
         return REDACTED
 
-    def _note(self) -> None:
+    def note(self, path: list[str | int]) -> None:
+        """Remember a place, and each only once as far as they are named."""
+        place = pointer_of(map(_short, path))
+        if place in self.places:
+            return
         self.count += 1
         if len(self.places) < _NAMED:
-            self.places.append(pointer_of(self._path))
+            self.places.append(place)
 
     def _text(self, text: str, nodes: _Nodes) -> str:
         if self._repeated and not self._nested and _is_text_block(self._path):
             nodes = (*nodes, *self._repeated)
-        if not nodes and (len(text) < 4 or not self._finds(text)):
+        if not nodes and (len(text) < 4 or not self._may_hold(text)):
             return text
+        if len(text) > _SHORTEST_CODE and _ENCODED.fullmatch(text):
+            return text  # a picture, say: what looks like a secret in it does so by chance
         found = self._inside(text, nodes)
         if found is None:
             found = self._rules.text(text)
         if found == text:
             return text
-        self._note()
+        self.note(self._path)
         return found
+
+    def _may_hold(self, text: str) -> bool:
+        try:
+            return self._finds(text)
+        except UnicodeEncodeError:  # half of a surrogate pair, from a JSON text in a text
+            return True
 
     def _inside(self, text: str, nodes: _Nodes) -> str | None:
         """A text that is a JSON text without its secrets; None if it is none."""
@@ -314,6 +348,12 @@ def _before(name: str, members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if one == name:
             return
         yield one, part
+
+
+def _short(step: str | int) -> str | int:
+    if isinstance(step, int) or len(step) <= _LONGEST_STEP:
+        return step
+    return step[:_LONGEST_STEP] + "…"
 
 
 def _free(name: str, *taken: Mapping[str, Any]) -> str:
@@ -347,4 +387,4 @@ def _written(value: Any) -> str:
     try:
         return orjson.dumps(value).decode()
     except TypeError:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(value, separators=(",", ":"))

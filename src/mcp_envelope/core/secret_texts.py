@@ -79,7 +79,7 @@ SIGNS: Final = (
     r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|oas)-|sk-[a-z0-9_-]{16}|[sr]k_(?:live|test)|whsec_|xox[a-z]-|xapp-|"
     r"a[ks]ia[a-z0-9]{8}|aiza|ya29|npm_|pypi-|hf_|sg\.[a-z0-9_-]{16}|do[opr]_v1|shp(?:at|ss|ca|pa)_|dapi[a-f0-9]{8}|"
     r"glsa_|lin_api|lin_oauth|figd_|atatt3|age-secret|private\+key|:aa[a-z0-9_-]{8}|"
-    r"hooks\.slack|api/webhooks|basic[ \t]|://[^\s/:@\"'<>]{0,400}:[^\s/\"'<>]{0,400}@|"
+    r"hooks\.slack|api/webhooks|basic[ \t]|://[^\s/:@\"'<>]*:[^\s/\"'<>]*@|"
     r"[?&;#](?:key|sig|signature|auth|sas|sharedaccesssignature)=|x-(?:amz|goog)-(?:sig|cred|sec)|\\u00[2-7]"
 )
 

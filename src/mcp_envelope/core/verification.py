@@ -176,7 +176,8 @@ class Verifier:
                 f"line {entry.seq} was altered, or what lies before it: it says that {claim[0]}"
                 " bytes before it are no line, and they are not those"
             )
-            return Damage("altered", entry.seq, message, "", self._position, entry.seq)
+            hint = "what a broken write left is kept as it was, and never changes"
+            return Damage("altered", entry.seq, message, hint, self._position, entry.seq)
         return self._unreadable(entry.seq) if ends.size else None
 
     def _unreadable(self, found: int | None) -> Damage:
@@ -185,7 +186,9 @@ class Verifier:
             f"where line {seq} belongs lie {self._ends.size} bytes that are no line of a ledger"
         )
         hint = "the line was destroyed, or something else was written there"
-        if seq == self.first and found is None:
+        if self._ends.has_crlf:
+            hint = "its line ends were changed to CRLF: verify the bytes as the gateway wrote them"
+        elif seq == self.first and found is None:
             hint = "this may be no ledger at all, or one of a newer version"
         elif found is None:
             hint += "; if the gateway was cut off, its next start tells of such bytes"
@@ -195,11 +198,14 @@ class Verifier:
         """Check a checkpoint line, before which all lines are committed."""
         seq = entry.seq
         place = (self._position, seq)
+        since = max(self.vouching.last, self.first)
+        doubtful = f"line {since}" if since == seq - 1 else f"one of lines {since} to {seq - 1}"
+        doubtful += " may have been altered too: no other checkpoint covers all of them"
         try:
             sealed = read_sealed(entry.text, entry.value["warnings"])
         except EnvelopeError as error:
             message = f"line {seq}, a checkpoint line, was altered: {error.message}"
-            return Damage("altered", seq, message, "", *place)
+            return Damage("altered", seq, message, doubtful, *place)
         checkpoint = sealed.checkpoint
         is_ours = checkpoint.origin == self.origin or (self.origin is None and self.first > 0)
         if checkpoint.size != seq or not is_ours:
@@ -207,7 +213,6 @@ class Verifier:
             hint = f"it covers {checkpoint.size} lines of {checkpoint.origin}"
             return Damage("root", seq, message, hint, *place)
         if checkpoint.root != self._tree.root():
-            since = max(self.vouching.last, self.first)
             message = f"the lines before line {seq} are not those that the checkpoint in it covers"
             hint = f"one of lines {since} to {seq - 1} was altered, and those behind it adapted"
             return Damage("root", seq, message, hint, *place)
@@ -215,7 +220,7 @@ class Verifier:
             return self.vouching.judge(sealed)
         except EnvelopeError as error:
             message = f"line {seq}, a checkpoint line, is not rightly signed: {error.message}"
-            return Damage("signature", seq, message, "", *place)
+            return Damage("signature", seq, message, doubtful, *place)
 
     def _commit(self) -> Damage | None:
         """Take the last line for good."""

@@ -45,8 +45,8 @@ class Record:
         """Let the record know of the call before the tool does. RECORD_UNAVAILABLE otherwise."""
         if not self._call.is_recorded:
             return
-        self.admitted = True  # before: where this is cancelled, the line is written all the same
         facts = self._facts("admitted")
+        self.admitted = True  # before: where this is cancelled, the line is written all the same
         keeps = self._call.keeping.bodies == "all"
         try:
             await self._stages.ledger.append(facts, _forms(self._input) if keeps else ())
@@ -64,10 +64,11 @@ class Record:
         """
         if self.settled or not (self.admitted or self._is_refusal(error)):
             return None
-        self.settled = True
         call, keeping = self._call, self._call.keeping
         if answer is not None and "result" in answer.value:
-            self._output = noted(unlabelled(answer.value["result"], LABEL), "output", keeping)
+            result = unlabelled(answer.value["result"], LABEL)
+            told = self._input.secrets if self._input is not None else ()
+            self._output = noted(result, "output", keeping, told)
             for text in self._output.warnings:
                 call.warn(text)
         fault = _fault_of(error, answer, keeping.redactor)
@@ -77,6 +78,7 @@ class Record:
             error=fault,
             duration_ms=self._stages.lasted(call.began),
         )
+        self.settled = True
         return await self._stages.ledger.append(self.facts, self._kept(outcome))
 
     def _kept(self, outcome: str) -> tuple[bytes, ...]:

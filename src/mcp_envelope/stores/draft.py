@@ -7,7 +7,7 @@ head of a draft only once its lines are where they belong.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
@@ -97,7 +97,7 @@ class Draft:
     def add(self, facts: Facts, bodies: Sequence[bytes], waiting: Wait) -> None:
         """A line. TypeError, and nothing happened, if these facts cannot be said."""
         if self._remarks:
-            facts = replace(facts, warnings=(*self._remarks, *facts.warnings))
+            facts = facts._replace(warnings=(*self._remarks, *facts.warnings))
         text = line(facts, self._seq, self._prev)
         self._remarks = ()
         for body in bodies:

@@ -1,0 +1,87 @@
+"""Two verifiers that share no code say the same of any ledger, good or damaged."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.core.damage import CASES, cases
+from tests.core.ledgers import NEXT, OURS, THEIRS, Book, books, verdict_of
+
+from mcp_envelope import verify_ledger
+from mcp_envelope.core.notes import Note, VerifierKey
+
+#: It has no types that mypy could hold.
+ALONE: Any = verify_ledger
+Said = tuple[tuple[str, int] | None, int, int]
+
+
+def one_file(data: bytes, keys: Sequence[VerifierKey], known: Sequence[Note]) -> Said:
+    """What the verifier in one file says: damage, and how many calls and tails are open or torn."""
+    trusted = [ALONE.key_of(str(key)) for key in keys]
+    reading = ALONE.Reading(trusted, [ALONE.note_of(str(note)) for note in known])
+    try:
+        reading.read(io.BytesIO(data))
+    except ALONE.DamageError as damage:
+        return damage.args, 0, 0
+    return None, len(reading.open), reading.torn
+
+
+def core(book: Book, data: bytes, keys: Sequence[VerifierKey], known: Sequence[Note]) -> Said:
+    """What the verifier of the core says."""
+    first = next((line.seq for line, _ in ALONE.lines_of(io.BytesIO(data)) if line), 0)
+    removed = book.removed if book.removed and book.removed.count <= first else None
+    found = verdict_of(data, keys, known, removed)
+    if found.damage is not None:
+        return (found.damage.kind, found.damage.seq), 0, 0
+    return None, found.dangling_count, found.torn_count
+
+
+def agree(book: Book, data: bytes, keys: Sequence[VerifierKey]) -> None:
+    """Both say the same, with a kept checkpoint and without."""
+    for known in ((), (book.kept,)):
+        assert one_file(data, keys, known) == core(book, data, keys, known)
+
+
+KEYS = st.sampled_from([(), (OURS.key,), (OURS.key, NEXT.key), (NEXT.key,), (THEIRS.key,)])
+
+
+@given(books(), KEYS)
+def test_of_good_ledgers(book: Book, keys: Sequence[VerifierKey]) -> None:
+    """Of what was written in order, with torn tails, keys that change, and keys of others."""
+    agree(book, book.data, keys)
+
+
+@given(st.data(), KEYS)
+def test_of_damaged_ledgers(data: st.DataObject, keys: Sequence[VerifierKey]) -> None:
+    """Of all damage that is known: the same kind, and the same line."""
+    book = data.draw(books(seals=data.draw(st.integers(1, 2))))
+    case = data.draw(cases(book, tuple(CASES)))
+    if case is not None:
+        agree(book, case.data, keys)
+
+
+def _removed(calls: int, more: int) -> Book:
+    book = Book(every=100)
+    book.start()
+    for _ in range(calls):
+        book.call()
+    book.remove(256)
+    for _ in range(more):
+        book.call()
+    book.seal()
+    return book
+
+
+REMOVED = (_removed(130, 3), _removed(260, 0))
+
+
+@given(st.data(), st.sampled_from(REMOVED))
+def test_of_ledgers_that_begin_later(data: st.DataObject, book: Book) -> None:
+    """Of lines behind removed ones, as long as the remark on them is there as it was written."""
+    case = data.draw(cases(book, tuple(CASES)))
+    if case is not None and str(book.removed).encode() in case.data:
+        agree(book, case.data, (OURS.key,))

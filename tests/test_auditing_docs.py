@@ -1,0 +1,98 @@
+"""docs/auditing.md and docs/proof.md: what they show is run, and prints what they show."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.test_verify_ledger import proof_of
+
+from mcp_envelope.cli import VERBS
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ("auditing", "proof")
+RUN = re.compile(r"<!-- run -->\n```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+KINDS = """unreadable altered missing reordered duplicate inserted root signature unsigned truncated
+    fork"""
+
+
+def page(name: str) -> str:
+    """A page, with the proof in it that depends on the example."""
+    text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    hashes, _, note = proof_of(2).partition("index 2\n")[2].partition("\n\n")
+    return text.replace("$HASHES", hashes).replace("$NOTE", f"\n{note[:-1]}")
+
+
+BLOCKS = [(name, block) for name in PAGES for block in RUN.findall(page(name))]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What an auditor has: the verifier, lines, a key, a checkpoint from outside, a proof."""
+    examples = ROOT / "examples"
+    shutil.copy(ROOT / "src" / "mcp_envelope" / "verify_ledger.py", tmp_path)
+    for name, other in (
+        ("calls.jsonl", "export.jsonl"),
+        ("calls.pub", "ledger.pub"),
+        ("calls.checkpoint", "outside.checkpoint"),
+    ):
+        shutil.copy(examples / name, tmp_path / name)
+        shutil.copy(examples / name, tmp_path / other)
+    (tmp_path / "call.tlog-proof").write_text(proof_of(2), encoding="utf-8")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "python3").symlink_to(sys.executable)
+    return tmp_path
+
+
+def has_verbs(block: str) -> bool:
+    """Whether all verbs of ours in it exist."""
+    used = re.findall(r"^\$ mcp-envelope ([a-z]+)(?: ([a-z]+))?", block, re.MULTILINE)
+    return all(one in VERBS or f"{one} {two}" in VERBS for one, two in used)
+
+
+@pytest.mark.requires("bash", "sha256sum")
+@pytest.mark.parametrize(("name", "block"), BLOCKS, ids=lambda text: text[:50].splitlines()[0])
+def test_what_is_shown_is_printed(name: str, block: str, folder: Path) -> None:
+    """Each block, one command after the other in one folder, exactly."""
+    if not has_verbs(block):
+        pytest.skip("a verb of it is still to come")
+    path = f"{folder / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}"
+    around = {**os.environ, "PATH": path + os.environ["PATH"]}
+    code = 0
+    for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, shown = step.partition("\n")
+        if command == "echo $?":
+            assert shown == f"{code}\n"
+            continue
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=folder, env=around, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        code = done.returncode
+        assert done.stdout + done.stderr == shown, command
+
+
+def test_there_is_much_to_run() -> None:
+    """The blocks are found by the pattern above."""
+    assert [name for name, _ in BLOCKS].count("auditing") >= 7
+    assert [name for name, _ in BLOCKS].count("proof") >= 3
+
+
+def test_every_kind_of_damage_is_explained() -> None:
+    """The table has the kinds that there are, and no others."""
+    table = page("auditing").partition("| kind | means |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == KINDS.split()
+
+
+def test_the_table_of_its_output_is_complete() -> None:
+    """Every name that the verifier prints is explained."""
+    table = page("auditing").partition("| line | says |")[2].partition("\n\n")[0]
+    named = set(re.findall(r"`([a-z]+)`", "".join(r.split(" | ")[0] for r in table.split("\n"))))
+    shown = set(re.findall(r"^([a-z]+): ", "".join(b for _, b in BLOCKS), re.MULTILINE))
+    assert shown == named

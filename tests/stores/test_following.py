@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sqlite3
 import threading
@@ -28,9 +29,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def known(path: Path) -> int:
     """How many lines the index knows, without following it."""
     try:
-        connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
-        rows = connection.execute("SELECT value FROM state WHERE name = 'lines'").fetchall()
-        connection.close()
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as found:
+            rows = found.execute("SELECT value FROM state WHERE name = 'lines'").fetchall()
     except sqlite3.Error:
         return 0
     return int(rows[0][0]) if rows else 0

@@ -329,8 +329,7 @@ def test_where_nothing_can_be_written_it_is_temporary(
     monkeypatch.setattr("tempfile.tempdir", None)
     (tmp_path / "temporary").mkdir()
     (tmp_path / "calls.index").mkdir()  # root may write to any folder, but not to one as a file
-    index = Index(read_ledger(url))
-    index.follow()
+    index = opened(url)
     assert index.is_temporary
     assert index.reason
     assert numbers(index) == [1]
@@ -338,10 +337,12 @@ def test_where_nothing_can_be_written_it_is_temporary(
     index.close()
     assert not list((tmp_path / "temporary").iterdir())
     with pytest.raises(LedgerError, match="cannot be written"):
-        Index(read_ledger(url), temporary=False)
+        Index(index.source, temporary=False)
 
 
-def test_damaged_lines_are_counted_and_left_out(tmp_path: Path) -> None:
+def test_damaged_lines_are_counted_and_left_out(
+    tmp_path: Path, opened: Callable[[str], Index]
+) -> None:
     """They stop nothing."""
     url = f"sqlite:{tmp_path / 'calls'}"
     write(url, *call(1), *call(2))
@@ -351,11 +352,23 @@ def test_damaged_lines_are_counted_and_left_out(tmp_path: Path) -> None:
         connection.execute("UPDATE lines SET line = x'7bff00' WHERE seq = 1")
         connection.execute("UPDATE lines SET line = '[1]' WHERE seq = 2")
     connection.close()
-    index = Index(read_ledger(url))
-    index.follow()
+    index = opened(url)
     assert (index.damaged, index.lines) == (2, 4)
     assert numbers(index, oldest_first=True) == [0, 3]
-    index.close()
+
+
+def test_a_database_that_cannot_be_attached_is_read_line_by_line(
+    tmp_path: Path, opened: Callable[[str], Index], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As any other ledger."""
+    url = f"sqlite:{tmp_path / 'calls'}"
+    write(url, *call(1), *call(2)[:1])
+    monkeypatch.setattr(Index, "_attach", lambda self: None)
+    index = opened(url)
+    assert numbers(index) == [2, 1]
+    write(url, call(2)[1])
+    monkeypatch.undo()
+    assert numbers(opened(url)) == [3, 1]
 
 
 def test_removed_lines_are_forgotten(tmp_path: Path) -> None:

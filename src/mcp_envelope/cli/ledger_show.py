@@ -131,13 +131,21 @@ def _found(source: Source, name: str, console: Console) -> _Shown:
         places = _places(by_id(index, exact or name, _MOST_NAMED), exact, name)
         lines = [_line_at(source, one) for one in places] or lines
         is_past = has_run_since(index, lines[-1].place)
-    kept = {
-        key: body
-        for line in lines
-        for key in bodies_in(line.entry)
-        if (body := source.body(key[1])) is not None
-    }
-    return _Shown(lines, kept, is_past)
+    return _Shown(lines, _kept(source, lines, console), is_past)
+
+
+def _kept(source: Source, lines: Sequence[_Line], console: Console) -> dict[tuple[str, str], bytes]:
+    """What was kept of a call: by what it is, and its digest."""
+    kept = {}
+    for of, digest in dict.fromkeys(key for line in lines for key in bodies_in(line.entry)):
+        try:
+            body = source.body(digest)
+        except LedgerError as error:
+            console.note(f"mcp-envelope: {error}")
+            continue
+        if body is not None:
+            kept[of, digest] = body
+    return kept
 
 
 def _places(found: dict[str, list[int]], exact: str | None, name: str) -> list[int]:

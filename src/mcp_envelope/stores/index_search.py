@@ -215,11 +215,10 @@ def _traced(index: Index, where: Where) -> tuple[str, int]:
         )
     total = index.db.execute("SELECT count(*) FROM traced").fetchone()[0]
     order = "ASC" if where.search.oldest_first else "DESC"
-    tables = (("1", "calls"), ("0", "others"))
     arms = [
         f"SELECT place, event, {number}, time FROM {table} "
         f"WHERE place IN (SELECT place FROM traced) AND {where.clause('place')}"
-        for number, table in tables[: 1 if where.search.wants_calls else 2]
+        for table, number in where.tables
     ]
     by = "time {0}, place {0}" if where.search.wants_calls else "place {0}"
     return f"{' UNION ALL '.join(arms)} ORDER BY {by.format(order)}", total
@@ -251,7 +250,10 @@ def _body_test(source: Source, has_text: Callable[[bytes], bool]) -> Callable[[s
         return digests.__contains__
 
     def has(digest: str) -> bool:
-        body = source.body(digest)
+        try:
+            body = source.body(digest)
+        except LedgerError:  # it is not what was kept
+            return False
         return body is not None and has_text(body)
 
     return has

@@ -15,6 +15,7 @@ from .index_schema import ADMITTED, EVENT_NUMBERS, INSTANCE, OK, OUTCOME, PEER
 _SAMPLE: Final = 20_000
 #: The most numbers of one filter for which their rows are merged in the order of time.
 _ARMS: Final = 50
+_ENDS: Final = frozenset({"settled", "refused", "malformed"})
 _INDEXES: Final = {
     "subject": "calls_subject",
     "peer": "calls_peer",
@@ -28,6 +29,15 @@ class Where:
 
     search: Search
     numbers: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> tuple[tuple[str, int], ...]:
+        """The tables in which there may be such rows, and whether these are calls."""
+        calls, others = ("calls", 1), ("others", 0)
+        event = self.search.event
+        if event in _ENDS or self.search.wants_calls:
+            return (calls,)
+        return (calls, others) if event in (None, "admitted") else (others,)
 
     def clause(self, driver: str | None = None) -> str:
         """The conditions; only that on ``driver``, if one is named, may choose an index."""
@@ -90,12 +100,9 @@ def statement_of(db: sqlite3.Connection, where: Where) -> tuple[str, int]:
     """What selects the rows of a search in its order, and how many there are."""
     order = "ASC" if where.search.oldest_first else "DESC"
     if not where.search.wants_calls:
-        clause = where.clause()
-        arms = [
-            f"SELECT place, event, {number} FROM {table} WHERE {clause}"
-            for number, table in ((1, "calls"), (0, "others"))
-        ]
-        counts = (f"SELECT count(*) FROM {table} WHERE {clause}" for table in ("calls", "others"))
+        clause, tables = where.clause(), where.tables
+        arms = [f"SELECT place, event, {n} FROM {table} WHERE {clause}" for table, n in tables]
+        counts = (f"SELECT count(*) FROM {table} WHERE {clause}" for table, _ in tables)
         total = sum(db.execute(count).fetchone()[0] for count in counts)
         return f"{' UNION ALL '.join(arms)} ORDER BY place {order}", total
     driver, total = _driver(db, where)

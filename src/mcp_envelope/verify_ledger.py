@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Verifies a ledger of mcp-envelope: whether lines were altered, left out, moved or added.
 
 One file, to be read from top to bottom. It needs Python 3.9 and, for signatures, `cryptography`.
@@ -140,7 +139,7 @@ class Reading:
         self.known = sorted(known, key=lambda note: note.size)
         self.nodes, self.size, self.digest, self.origin, self.first = [], 0, "0" * 64, "", 0
         self.last, self.behind, self.by, self.sealed, self.doubt = None, b"", None, -1, -1
-        self.checkpoints, self.torn, self.strays, self.open = 0, 0, 0, {}
+        self.flaw, self.checkpoints, self.torn, self.strays, self.open = -1, 0, 0, 0, {}
 
     def read(self, file: BinaryIO) -> None:
         """Take in line after line; DamageError at the first thing that does not hold."""
@@ -208,8 +207,8 @@ class Reading:
         by_trusted = is_signed(note, self.trusted) if self.has_keys else None
         demand(False not in (by_trusted, is_signed(note, named)), "signature", line.seq)
         is_as_named = [one[:2] for one in note.signatures] == [key[:2] for key in named]
-        is_vouched = by_trusted if self.has_keys else is_as_named
-        self.by = [key for key in named if is_signed(note, [key])] if is_vouched else None
+        self.flaw = self.flaw if is_as_named else line.seq
+        self.by = named if by_trusted or not self.has_keys else None
 
     def commit(self, line: Line) -> None:
         """Take the last line into the tree, and what it says of calls and keys into account."""
@@ -235,6 +234,7 @@ class Reading:
     def compare(self, text: str | None = None, is_end: bool = False) -> None:
         """Checkpoints that were kept elsewhere are of these lines; at the end, none is missing."""
         kind = "unsigned" if self.has_keys and self.sealed < 0 else "signature"
+        demand(not is_end or self.flaw < 0, "signature", self.flaw)
         demand(not is_end or self.doubt < 0, kind, self.doubt)
         for known in self.known:
             size, is_other = known.size, self.origin not in ("", known.origin)

@@ -64,7 +64,8 @@ def _waited(line: Sequence[str], lines: int, stdin: int = subprocess.DEVNULL) ->
     full = pinned(Cores.found().measured, list(line))
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(full, stdin=stdin, stdout=said, stderr=said)
-        memory, ended = 0.0, 0
+        ended, status, used = os.wait4(process.pid, os.WNOHANG)
+        memory = 0.0
         while not ended:
             # What `wait4` says of memory begins with what this process here occupies.
             memory = max(memory, _most_memory(process.pid))

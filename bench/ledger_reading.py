@@ -7,6 +7,7 @@ import os
 import random
 import statistics
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -61,15 +62,30 @@ def _one_file(path: Path) -> Run:
 def _waited(line: Sequence[str], lines: int, stdin: int = subprocess.DEVNULL) -> Run:
     """Run a verifier on one core, and see what it took."""
     full = pinned(Cores.found().measured, list(line))
-    process = subprocess.Popen(full, stdin=stdin, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    said = process.stdout.read()
-    _, status, used = os.wait4(process.pid, 0)
-    process.stdout.close()
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RigError(f"{line} ended with {process.returncode}: {said.decode()[-500:]}")
-    return Run(lines, lines / (used.ru_utime + used.ru_stime), used.ru_maxrss / 1024)
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(full, stdin=stdin, stdout=said, stderr=said)
+        ended, status, used = os.wait4(process.pid, os.WNOHANG)
+        memory = 0.0
+        while not ended:
+            # What `wait4` says of memory begins with what this process here occupies.
+            memory = max(memory, _most_memory(process.pid))
+            time.sleep(0.01)
+            ended, status, used = os.wait4(process.pid, os.WNOHANG)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            said.seek(0)
+            text = said.read().decode(errors="replace")[-500:]
+            raise RigError(f"{line} ended with {process.returncode}: {text}")
+    return Run(lines, lines / (used.ru_utime + used.ru_stime), memory)
+
+
+def _most_memory(pid: int) -> float:
+    """Mebibytes that a process has occupied at most so far."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text("utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
 
 
 def _count(path: Path) -> int:

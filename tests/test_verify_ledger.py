@@ -184,7 +184,8 @@ def test_torn_tails_are_remarks(tmp_path: Path) -> None:
 
 def test_a_ledger_may_begin_later(tmp_path: Path) -> None:
     """Removed lines are taken from the remark on them, and the roots show that it is right."""
-    book = Book(every=100)
+    book = Book(every=101)
+    book.start()
     for _ in range(150):
         book.call()
     book.remove(256)
@@ -193,6 +194,7 @@ def test_a_ledger_may_begin_later(tmp_path: Path) -> None:
     path = written(tmp_path, [book.data])
     said = verdict(path, "--key", str(OURS.key))
     assert (said["verdict"], said["lines"]) == ("holds", book.seq - 256)
+    assert (said["strays"], book.texts[0].count(b'"event":"settled"')) == (0, 1)
     changed = book.data.replace(b"removed: lines", b"removeD: lines")
     said = verdict(written(tmp_path, [changed]))
     assert (said["kind"], said["line"]) == ("missing", 0)

@@ -227,7 +227,7 @@ class Reading:
         elif line.event == "admitted":
             self.open[(line.call, line.seq) if line.call in self.open else line.call] = line.seq
         elif line.event == "settled":
-            self.strays += self.open.pop(line.call, None) is None
+            self.strays += self.open.pop(line.call, None) is None and not self.first
         self.checkpoints += bool(sealed)
         self.compare(sealed and sealed[0].text)
 

@@ -7,14 +7,18 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.test_verify_ledger import proof_of
 
+from mcp_envelope import verify_ledger
 from mcp_envelope.cli import VERBS
 
 ROOT = Path(__file__).resolve().parent.parent
+VERIFIER: Any = verify_ledger
 PAGES = ("auditing", "proof")
 RUN = re.compile(r"<!-- run -->\n```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 KINDS = """unreadable altered missing reordered duplicate inserted root signature unsigned truncated
@@ -96,3 +100,20 @@ def test_the_table_of_its_output_is_complete() -> None:
     named = set(re.findall(r"`([a-z]+)`", "".join(r.split(" | ")[0] for r in table.split("\n"))))
     shown = set(re.findall(r"^([a-z]+): ", "".join(b for _, b in BLOCKS), re.MULTILINE))
     assert shown == named
+
+
+def test_the_format_is_shown_by_the_example() -> None:
+    """The checkpoint in docs/ledger.md is the one that was kept of the example."""
+    text = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
+    kept = (ROOT / "examples" / "calls.checkpoint").read_text(encoding="utf-8")
+    shown = "".join(f"    {line}\n" if line else "\n" for line in kept.splitlines())
+    assert shown in text
+
+
+def test_its_patterns_are_linear() -> None:
+    """A long text that is almost a note or a key is refused at once."""
+    started = time.process_time()
+    for text in ("a\n0\n" + "A" * 65_000, "— a " * 16_000, "a\n" * 30_000 + "\n", "x+" * 30_000):
+        assert VERIFIER.note_of(text) is None
+        assert VERIFIER.key_of(text) is None
+    assert time.process_time() - started < 1

@@ -184,7 +184,8 @@ def test_torn_tails_are_remarks(tmp_path: Path) -> None:
 
 def test_a_ledger_may_begin_later(tmp_path: Path) -> None:
     """Removed lines are taken from the remark on them, and the roots show that it is right."""
-    book = Book(every=100)
+    book = Book(every=101)
+    book.start()
     for _ in range(150):
         book.call()
     book.remove(256)
@@ -193,6 +194,7 @@ def test_a_ledger_may_begin_later(tmp_path: Path) -> None:
     path = written(tmp_path, [book.data])
     said = verdict(path, "--key", str(OURS.key))
     assert (said["verdict"], said["lines"]) == ("holds", book.seq - 256)
+    assert (said["strays"], book.texts[0].count(b'"event":"settled"')) == (0, 1)
     changed = book.data.replace(b"removed: lines", b"removeD: lines")
     said = verdict(written(tmp_path, [changed]))
     assert (said["kind"], said["line"]) == ("missing", 0)
@@ -261,3 +263,26 @@ def test_the_example_key_is_the_one_of_its_id() -> None:
     """The id in a vkey is made as C2SP's signed-note says; nothing of ours is needed for it."""
     name, hint, key = KEY.split("+", 2)
     assert sha256(f"{name}\n".encode() + base64.b64decode(key)).hexdigest()[:8] == hint
+
+
+@pytest.mark.parametrize("tree", ["", " " + "A" * 43 + "=" + (" " + "A" * 43 + "=") * 2])
+def test_a_remark_on_removed_lines_may_be_nonsense(tree: str, tmp_path: Path) -> None:
+    """With too few hashes, or too many, it is none: nothing breaks, the lines are missing."""
+    book = Book(every=100)
+    for _ in range(150):
+        book.call()
+    book.remove(256)
+    right = str(book.removed)
+    changed = book.data.replace(
+        right.encode(), (right.partition(", tree")[0] + ", tree" + tree).encode()
+    )
+    said = verdict(written(tmp_path, [changed]))
+    assert (said["kind"], said["line"], said["code"]) == ("missing", 0, 1)
+
+
+@pytest.mark.parametrize("other", [b"null", b"{}", b'"text"', b"[1]", b"[null]", b"7"])
+def test_warnings_are_a_list_of_texts(other: bytes, tmp_path: Path) -> None:
+    """A line with anything else there is none."""
+    changed = LINES[5].replace(b'"warnings":[]', b'"warnings":' + other)
+    said = verdict(written(tmp_path, [*LINES[:5], changed, *LINES[6:]]))
+    assert (said["kind"], said["line"]) == ("unreadable", 5)

@@ -57,11 +57,10 @@ def line_of(piece: bytes) -> Line | None:
     try:
         said = JSON.decode(piece.decode()) if head and piece.endswith(b"}\n") else {}
         call, *_, texts = [said[name] for name in FIELDS.split()][11:]
-    except (ValueError, KeyError, RecursionError):
+        first = "".join(texts + []) and texts[0]  # noqa: RUF005 - a list of texts, or TypeError
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        return None
-    torn = TORN.fullmatch(texts[0]) if texts else None
+    torn = TORN.fullmatch(first)
     event, seq, prev = (part.decode() for part in head.groups())
     return Line(int(seq), prev, event, piece[:-1], str(call), texts, torn and torn.groups())
 
@@ -164,9 +163,10 @@ class Reading:
         for line, _ in lines_of(file):
             for text in line.warnings if line and line.event == "checkpoint" else ():
                 found = REMOVED.fullmatch(text)
-                if found and int(found[1]) < first:
-                    self.first = self.size = int(found[1]) + 1
-                    self.digest, self.nodes = found[2], list(map(b64decode, found[3].split()))
+                count, nodes = int(found[1]) + 1 if found else 0, found[3].split() if found else ()
+                if 0 < count <= first and len(nodes) == bin(count).count("1"):  # noqa: FURB161
+                    self.first = self.size = count
+                    self.digest, self.nodes = found[2], [b64decode(one) for one in nodes]
         file.seek(place)
 
     def mend(self, line: Line | None, loose: bytearray) -> None:
@@ -227,7 +227,7 @@ class Reading:
         elif line.event == "admitted":
             self.open[(line.call, line.seq) if line.call in self.open else line.call] = line.seq
         elif line.event == "settled":
-            self.strays += self.open.pop(line.call, None) is None
+            self.strays += self.open.pop(line.call, None) is None and not self.first
         self.checkpoints += bool(sealed)
         self.compare(sealed and sealed[0].text)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.core.cases import Case, numbers_of
 from tests.core.damage import CASES, cases
@@ -12,6 +12,9 @@ from tests.core.ledgers import NEXT, OURS, Book, books, verdict_of
 from mcp_envelope.core.verdict import Damage
 
 KEYS = [OURS.key, NEXT.key]
+#: Before each commit a few of each kind; in CI and in the slow suite as many as elsewhere.
+USUAL = settings.default.max_examples if settings.default is not None else 100
+EXAMPLES = settings(max_examples=USUAL if USUAL >= 100 else 20)
 
 
 def a_case(data: st.DataObject, name: str) -> tuple[Book, Case]:
@@ -31,6 +34,7 @@ def is_named(found: Damage | None, case: Case, book: Book) -> None:
 
 
 @pytest.mark.parametrize("name", list(CASES))
+@EXAMPLES
 @given(data=st.data())
 def test_damage_is_found_with_a_key_and_a_kept_checkpoint(name: str, data: st.DataObject) -> None:
     """Every kind, at every place, and the line is named."""
@@ -39,6 +43,7 @@ def test_damage_is_found_with_a_key_and_a_kept_checkpoint(name: str, data: st.Da
 
 
 @pytest.mark.parametrize("name", list(CASES))
+@EXAMPLES
 @given(data=st.data())
 def test_damage_is_found_with_nothing_but_the_ledger(name: str, data: st.DataObject) -> None:
     """All but what renews the ledger with another key, or takes its end away."""
@@ -56,6 +61,7 @@ def test_damage_is_found_with_nothing_but_the_ledger(name: str, data: st.DataObj
 
 
 @pytest.mark.parametrize("name", list(CASES))
+@EXAMPLES
 @given(data=st.data())
 def test_damage_is_found_in_what_was_left_when_lines_were_removed(
     name: str, data: st.DataObject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-_WHOLE = ("test_rules_", "test_several_")
+_WHOLE = ("test_rules_", "test_several_", "test_secrets_kept")
 
 
 @pytest.hookimpl(tryfirst=True)

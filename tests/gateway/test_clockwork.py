@@ -51,8 +51,15 @@ def messages(revision: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["jsonl", "sqlite"])
-@pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
+@pytest.mark.parametrize(
+    "revision,scheme",
+    [
+        ("2025-11-25", "sqlite"),
+        pytest.param("2025-11-25", "jsonl", marks=pytest.mark.whole),
+        pytest.param(STATELESS, "sqlite", marks=pytest.mark.whole),
+        pytest.param(STATELESS, "jsonl", marks=pytest.mark.whole),
+    ],
+)
 def test_two_runs_of_a_process_give_equal_ledgers(
     scheme: str, revision: str, tmp_path: Path
 ) -> None:

@@ -17,6 +17,9 @@ from tests.test_verify_ledger import proof_of
 from mcp_envelope import verify_ledger
 from mcp_envelope.cli import VERBS
 
+#: Many processes, or much work: run by tools/ci.py.
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parent.parent
 VERIFIER: Any = verify_ledger
 PAGES = ("auditing", "proof")

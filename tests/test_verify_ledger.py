@@ -245,6 +245,9 @@ def test_without_cryptography_the_rest_is_checked(tmp_path: Path) -> None:
     """It says that signatures are unchecked, and ends with 3 where a key was to be used."""
     program = f"""
 import runpy, sys
+
+#: Many processes, or much work: run by tools/ci.py.
+pytestmark = pytest.mark.whole
 sys.modules["cryptography"] = None
 sys.argv = [{str(FILE)!r}, *sys.argv[1:]]
 runpy.run_path({str(FILE)!r}, run_name="__main__")

@@ -41,7 +41,7 @@ def main(words: list[str]) -> int:
             python = environments.ready(place, found, ("dev",))
             check(steps, python, list(PARTS), fix=False, pytest=[])
             steps.tests("README and package, installed", python, ["-m", "install and not slow"])
-            steps.tests("whole gateways", python, ["-m", "whole and not slow"])
+            steps.tests("whole gateways and records", python, ["-m", "whole and not slow"])
             steps.tests("gateways under fire", python, ["-m", "faults and not slow", "-n", "2"])
             _try_peers(steps, python)
         else:

@@ -138,7 +138,7 @@ class Reading:
         self.known = sorted(known, key=lambda note: note.size)
         self.nodes, self.size, self.digest, self.origin, self.first = [], 0, "0" * 64, "", 0
         self.last, self.behind, self.by, self.sealed, self.doubt = None, b"", None, -1, -1
-        self.flaw, self.checkpoints, self.torn, self.strays, self.open = -1, 0, 0, 0, {}
+        self.checkpoints, self.torn, self.strays, self.open = 0, 0, 0, {}
 
     def read(self, file: BinaryIO) -> None:
         """Take in line after line; DamageError at the first thing that does not hold."""
@@ -190,7 +190,7 @@ class Reading:
         demand(seq == due or not any(later.seq == due for later in rest), "reordered", due)
         demand(seq == due, "missing", due)
         later = next(rest, None)
-        if later and later.torn and later[:2] == line[:2]:  # not finished, and so written again
+        while later and later.torn and later[:2] == line[:2]:  # not finished, so written again
             line, later = later, next(rest, None)
         demand(not later or later[:2] != (due, prev), "inserted", due)
         is_right = not later or later[:2] == (due + 1, sha256(line.text).hexdigest())
@@ -207,7 +207,7 @@ class Reading:
         by_trusted = is_signed(note, self.trusted) if self.has_keys else None
         demand(False not in (by_trusted, is_signed(note, named)), "signature", line.seq)
         is_as_named = [one[:2] for one in note.signatures] == [key[:2] for key in named]
-        self.flaw = self.flaw if is_as_named else line.seq
+        demand(is_as_named, "signature", line.seq)
         self.by = named if by_trusted or not self.has_keys else None
 
     def commit(self, line: Line) -> None:
@@ -234,7 +234,6 @@ class Reading:
     def compare(self, text: str | None = None, is_end: bool = False) -> None:
         """Checkpoints that were kept elsewhere are of these lines; at the end, none is missing."""
         kind = "unsigned" if self.has_keys and self.sealed < 0 else "signature"
-        demand(not is_end or self.flaw < 0, "signature", self.flaw)
         demand(not is_end or self.doubt < 0, kind, self.doubt)
         for known in self.known:
             size, is_other = known.size, self.origin not in ("", known.origin)

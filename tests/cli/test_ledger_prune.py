@@ -18,7 +18,8 @@ from mcp_envelope.stores import open_ledger, read_ledger
 
 from .conftest import Run
 
-pytestmark = pytest.mark.usefixtures("state")
+#: Much work: run by tools/ci.py.
+pytestmark = [pytest.mark.usefixtures("state"), pytest.mark.whole]
 
 
 @pytest.fixture

@@ -19,6 +19,9 @@ from mcp_envelope.core.verification import Verifier
 from mcp_envelope.gateway.clockwork import Clockwork
 from mcp_envelope.stores import open_ledger, read_ledger
 
+#: Many processes, or much work: run by tools/ci.py.
+pytestmark = pytest.mark.whole
+
 FOLDER = Path(__file__).with_name("ledger-v1")
 SECOND = Signer("golden/second", b"2" * 32)
 FILES = ("calls.jsonl", "calls.db")

@@ -30,6 +30,9 @@ from mcp_envelope.stores.chain import Unwritten
 from mcp_envelope.stores.sqlite import SqliteLedger
 from mcp_envelope.stores.sqlite_source import SqliteSource
 
+#: Many processes, or much work: run by tools/ci.py.
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:

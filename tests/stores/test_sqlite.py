@@ -186,7 +186,7 @@ def test_two_writers_that_passed_the_lock_do_no_harm(
 # -- the process --
 
 
-@pytest.mark.parametrize("durability", ["process", "power"])
+@pytest.mark.parametrize("durability", ["process", pytest.param("power", marks=pytest.mark.whole)])
 def test_what_was_told_survives_kill_9(path: Path, durability: str) -> None:
     """However often a writer is killed, and wherever; the chain and its checkpoints are whole."""
     told = kill_writers(f"sqlite:{path}", durability, times=8, seed=4)

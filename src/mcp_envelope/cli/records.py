@@ -60,6 +60,11 @@ def url_of(name: str) -> str:
     return f"{kind}:{path.absolute()}"
 
 
+def path_of(name: str) -> Path:
+    """The file of a ledger that is named by its URL or its file. UsageError if there is none."""
+    return Path(url_of(name).partition(":")[2])
+
+
 @contextlib.contextmanager
 def opened(name: str) -> Iterator[Source]:
     """The ledger of that URL or file, to read it."""

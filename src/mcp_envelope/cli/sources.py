@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 #: Options that set a key: name, value's name, key, help.
 _SETTING: Final = (
-    ("--ledger", "URL", ("ledger",), "where to keep the record: memory: or jsonl:PATH"),
+    (
+        "--ledger",
+        "URL",
+        ("ledger",),
+        "where to keep the record: sqlite:PATH, jsonl:PATH or memory:",
+    ),
     ("--timeout", "SECONDS", ("rules", "timeout"), "how long a call may take; 0 is for ever"),
     ("--input", "MODE", ("rules", "input"), "check arguments: off, warn or strict (the default)"),
     ("--output", "MODE", ("rules", "output"), "check results: off, warn (the default) or strict"),

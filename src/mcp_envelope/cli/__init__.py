@@ -24,6 +24,7 @@ PROGRAM: Final = "mcp-envelope"
 VERBS: Final = {
     "run": "stand in front of an MCP server: check, label and record every call",
     "doctor": "check installation, settings, servers, store and clock, and say what to do",
+    "ledger list": "list the ledgers that gateways keep here, and who writes them",
     "ledger query": "find calls in a ledger by time, tool, peer, outcome, kind or text",
     "ledger show": "show all that the record knows of one call",
     "ledger tail": "show the newest calls of a ledger, and those that come",

@@ -48,9 +48,9 @@ def _what_it_is(path: Path, read: Iterable[Path]) -> str:
             return "is what is read here"
     for ending in _BESIDE:
         ledger = path.with_name(path.name.removesuffix(ending))
-        if path.name.endswith(ending) and ledger.name and _is_ledger(ledger):
+        if path.name.endswith(ending) and ledger.name and is_ledger(ledger):
             return f"belongs to the ledger {ledger}"
-    if _is_ledger(path):
+    if is_ledger(path):
         return "is a ledger"
     head = _head(path)
     if head.startswith(_LOG):
@@ -58,7 +58,7 @@ def _what_it_is(path: Path, read: Iterable[Path]) -> str:
     return "holds a key" if _is_key(head) else ""
 
 
-def _is_ledger(path: Path) -> bool:
+def is_ledger(path: Path) -> bool:
     """Whether lines can be in a file: in any database, and in JSON Lines of ours."""
     if not path.is_file() or path.stat().st_size == 0:
         return False

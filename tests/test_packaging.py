@@ -67,7 +67,7 @@ def test_metadata(wheel: Path) -> None:
     assert licence == (ROOT / "LICENSE").read_bytes()
     assert metadata["Requires-Python"] == ">=3.11"
     assert "Typing :: Typed" in (metadata.get_all("Classifier") or [])
-    assert "mcp-envelope = mcp_envelope.cli:main" in entry_points
+    assert "mcp-envelope = mcp_envelope.__main__:main" in entry_points
     base = {
         re.split(r"[<>=!~ ]", text)[0]
         for text in metadata.get_all("Requires-Dist") or []

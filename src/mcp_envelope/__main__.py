@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from typing import Final
 
-from .cli import main
+#: As a shell has it of a program that an interrupt ended.
+_INTERRUPTED: Final = 130
+
+
+def main() -> int:
+    """Run the command line. An interrupt is quiet also while there is nothing but imports yet."""
+    try:
+        code: int = importlib.import_module("mcp_envelope.cli").main()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return code
+
 
 if __name__ == "__main__":
     sys.exit(main())

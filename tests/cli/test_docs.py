@@ -23,6 +23,7 @@ TOOL = "tools/generate_cli_docs.py"
 #: What the samples of a verb print, together, has every documented key.
 SAMPLES = {
     "doctor": [["doctor"]],
+    "ledger list": [["ledger", "list", "."]],
     "ledger query": [["ledger", "query", "calls.jsonl"]],
     "ledger show": [["ledger", "show", "calls.jsonl", "2f2ec92e"]],
     "ledger verify": [

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
 import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.ledgers import url_in, write
 from tests.core.facts import some_facts
 
-from mcp_envelope.gateway import checkup
+from mcp_envelope.gateway import checkup, checkup_record
 from mcp_envelope.gateway.keys import key_path, signers
 from mcp_envelope.stores import open_ledger
 
@@ -233,6 +235,78 @@ def test_a_record_from_the_future(run: Run, tmp_path: Path) -> None:
     asyncio.run(ledger.close())
     out = run("doctor", "--ledger", url, "--", "nosuch").out
     assert b"the newest line is from 2999-01-01" in out
+
+
+@pytest.mark.parametrize("most", [20_000, 0], ids=["few", "many"])
+def test_a_ledger_that_does_not_hold(
+    run: Run, tmp_path: Path, state: Path, kind: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lines, or where they are many its last checkpoint: 1, and that it is to be verified."""
+    monkeypatch.setattr(checkup_record, "_FEW", most)
+    good, bad = (write(url_in(tmp_path, kind, name), 3) for name in ("good", "bad"))
+    assert line(run("doctor", "--ledger", good, "--", "nosuch").out, "store").startswith("ok ")
+    path = Path(bad.partition(":")[2])
+    if kind == "jsonl":
+        path.write_bytes(path.read_bytes().replace(b'"add"', b'"sub"', 1))
+    else:
+        with sqlite3.connect(path) as database:
+            database.executescript(
+                "DROP TRIGGER nodes_never_change; DROP TRIGGER lines_never_change"
+            )
+            old = database.execute("SELECT line FROM lines WHERE seq = 1").fetchone()[0]
+            new = old.replace(b'"add"', b'"sub"')
+            database.execute("UPDATE lines SET line = ? WHERE seq = 1", (new,))
+            database.execute("UPDATE nodes SET hash = zeroblob(32) WHERE idx = 1")
+        database.close()
+    done = run("doctor", "--ledger", bad, "--", "true")
+    said = line(done.out, "store")
+    assert said.startswith("problem ")
+    assert "does not hold: line 1: altered" in said or "is not about its lines" in said
+    assert "do: mcp-envelope ledger verify says more" in said
+
+
+def test_where_checkpoints_and_old_lines_go(run: Run, tmp_path: Path, state: Path) -> None:
+    """The folder of one file, the program, the archive: each is looked at, nothing is made."""
+    (tmp_path / "file").touch()
+
+    def said(record: str) -> tuple[int, str]:
+        text = f'ledger = "sqlite:l.db"\n[record]\n{record}\n[upstreams.a]\ncommand = "nosuch"'
+        (tmp_path / "s.toml").write_text(text, "utf-8")
+        done = run("doctor", "--config", str(tmp_path / "s.toml"))
+        return done.code, line(done.out, "record")
+
+    for record, why in (
+        ('publish_file = "no/kept"', f"there is no folder {tmp_path}/no do: make it, or name"),
+        ('publish_file = "."', f"{tmp_path} is no regular file do: name another file"),
+        ('publish_file = "file/kept"', f"{tmp_path}/file is no folder do: name another file"),
+        ('publish_command = "nosuch x"', "there is no program 'nosuch' do: install it, or"),
+        ('keep_days = 1\narchive = "file"', f"{tmp_path}/file is no folder do: name another fol"),
+        ('keep_days = 1\narchive = "file/a"', f"{tmp_path}/file is no folder do: name another f"),
+    ):
+        code, text = said(record)
+        assert (code, text.split()[0]) == (3, "problem"), record
+        assert why in text, record
+    for record in (
+        *('publish_file = "kept"', 'publish_file = "file"', 'publish_command = "true"'),
+        *('keep_days = 1\narchive = "."', 'keep_days = 1\narchive = "a/b"'),
+    ):
+        assert said(record)[1].startswith("ok record "), record
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "s.toml"]
+
+
+@upstreams
+def test_rules_for_a_tool_that_is_not_there(run: Run, tmp_path: Path) -> None:
+    """A slip in its name would let its calls go without them."""
+    command = json.dumps(server("small"))
+    text = f'ledger = "memory:"\n[upstreams.a]\ncommand = {command}\n'
+    file = tmp_path / "s.toml"
+    file.write_text(f"{text}tools.nwo.timeout = 1\ntools.then.timeout = 1\n", encoding="utf-8")
+    done = run("doctor", "--config", str(file))
+    assert done.code == 1
+    out = done.out.decode()
+    assert "problem  upstream a    rules for 'nwo', which a does not list\n" in out
+    assert "do: did you mean 'now'? mend upstreams.a.tools" in out
+    assert out.count("rules for") == 1
 
 
 def test_what_is_no_ledger(run: Run, tmp_path: Path) -> None:

@@ -96,13 +96,29 @@ def test_a_key_for_another_machine(run: Run, state: Path, tmp_path: Path) -> Non
 def test_a_key_in_another_file(run: Run, state: Path, tmp_path: Path) -> None:
     """What ``record.key`` names is shown and replaced as the one of the machine is."""
     words = ["--key-file", str(tmp_path / "deep" / "other.key")]
-    assert run("keys", "show", *words).code == 3
+    absent = run("keys", "show", *words)
+    assert (absent.code, f"keys new --out {words[1]}" in absent.err) == (3, True)
     first = run("keys", "new", "one", *words).out
     assert run("keys", "show", *words).out == first
     second = run("keys", "new", "two", *words).out
     assert run("keys", "show", "--all", *words).out == second + first
     assert run("keys", "new", *words, "--out", str(tmp_path / "x.key")).code == 2
     assert not state.exists()
+
+
+def test_what_to_do_with_a_key_that_is_open_to_others(run: Run, tmp_path: Path) -> None:
+    """Done in the order in which it is said, it works, and replaces that very key."""
+    path = tmp_path / "own.key"
+    old = run("keys", "new", "old", "--out", str(path)).out
+    path.chmod(0o644)
+    words = ["--key-file", str(path)]
+    said = run("keys", "show", *words).err
+    assert f"first chmod 600 {path}; then, if others may have read it, " in said
+    assert said.endswith(f"mcp-envelope keys new --key-file {path}\n")
+    assert run("keys", "new", *words).code == 3
+    path.chmod(0o600)
+    assert run("keys", "new", "new", *words).code == 0
+    assert run("keys", "show", "--all", *words).out.endswith(old)
 
 
 @pytest.mark.parametrize("name", ["there.key", "", ".", "absent/other.key", "other.pub"])

@@ -40,7 +40,8 @@ def first_of(url: str) -> int:
 
 def pruned(run: Run, url: str, *words: str) -> dict[str, Any]:
     """What was removed, with ``--json``."""
-    done = run("ledger", "prune", url, *words, "--json")
+    how = () if {"--archive", "--dry-run"} & set(words) else ("--discard",)
+    done = run("ledger", "prune", url, *words, *how, "--json")
     assert done.code == 0, done.out
     found: dict[str, Any] = done.json
     return found
@@ -109,11 +110,53 @@ def test_in_words(run: Run, tmp_path: Path, url: str) -> None:
     assert dry.out == b"would remove lines 0 to 511, 512 in number\n"
     done = run("ledger", "prune", url, "--before", "600", "--archive", str(tmp_path))
     assert done.out.startswith(b"removed lines 0 to 511, 512 in number\n  they are in ")
-    none = run("ledger", "prune", url, "--before", "600")
+    assert b"bodies that were kept of these calls are not in it" in done.out
+    none = run("ledger", "prune", url, "--before", "600", "--discard")
     assert none.code == 0
-    assert none.out.startswith(b"nothing to remove before line 600: the ledger begins with 512\n")
-    done = run("ledger", "prune", url, "--before", "800")
-    assert b"they are gone" in done.out
+    assert none.out.decode().splitlines() == [
+        "nothing to remove yet: of lines 512 to 599 none can go alone",
+        "  lines go in segments of 256, of which a checkpoint is never the last",
+        "  the first that can go are lines 512 to 767: --before 768",
+    ]
+    none = run("ledger", "prune", url, "--before", "300", "--discard")
+    assert none.out.startswith(b"nothing to remove before line 300: the ledger begins with 512\n")
+    done = run("ledger", "prune", url, "--before", "800", "--discard")
+    assert b"they are gone, and bodies that were kept of them" in done.out
+
+
+def test_why_nothing_goes_by_time(run: Run, tmp_path: Path, url: str) -> None:
+    """How old the first line is, which lines would go, and when; or that there are too few."""
+    none = run("ledger", "prune", url, "--keep", "99999d", "--dry-run").out.decode().splitlines()
+    assert none[0].startswith("nothing to remove: no line is older than 1970-01-01T")
+    assert none[0].endswith("Z, the first is of 2026-01-01T00:00:00.000Z")
+    assert none[2:] == [
+        "  the first that can go are lines 0 to 255, once that is older than 99999d;",
+        "  line 255 is of 2026-01-01T00:02:07.000Z",
+    ]
+    few = write(url_in(tmp_path, "sqlite", "few"), 3)
+    none = run("ledger", "prune", few, "--keep", "1d", "--discard").out.decode().splitlines()
+    assert none[-1] == "  there are 9 lines: none can go before line 256 is there"
+
+
+def test_what_becomes_of_the_lines_must_be_said(run: Run, tmp_path: Path, url: str) -> None:
+    """Neither --archive nor --discard, or both: nothing is removed."""
+    words = ["ledger", "prune", url, "--before", "600"]
+    for more in ([], ["--archive", str(tmp_path / "a"), "--discard"]):
+        done = run(*words, *more)
+        assert (done.code, done.out) == (2, b"")
+        assert "--archive" in done.err
+        assert "--discard" in done.err
+    assert first_of(url) == 0
+
+
+def test_all_lines_are_not_removed_by_a_slip(run: Run, url: str) -> None:
+    """A number beyond the end and a time to come are mistakes; the end itself is none."""
+    for word in ("1207", "9" * 18, "2999-01-01"):
+        done = run("ledger", "prune", url, "--before", word, "--discard")
+        assert done.code == 2
+        assert "it is beyond the end" in done.err or "this is in the future" in done.err
+    assert first_of(url) == 0
+    assert pruned(run, url, "--before", "1206")["last"] == 1023
 
 
 def test_a_checkpoint_is_never_the_last_that_goes(run: Run, tmp_path: Path) -> None:
@@ -131,7 +174,7 @@ def test_a_checkpoint_is_never_the_last_that_goes(run: Run, tmp_path: Path) -> N
     source.close()
     assert events.index("checkpoint") == 254
     write(url, 126, dangling=126, begin=127)
-    assert pruned(run, url, "--before", "300", "--dry-run")["last"] == 255
+    assert pruned(run, url, "--before", "256", "--dry-run")["last"] == 255
 
 
 def test_a_damaged_ledger_is_left_as_it_is(run: Run, tmp_path: Path, url: str) -> None:
@@ -152,7 +195,7 @@ def test_a_damaged_ledger_is_left_as_it_is(run: Run, tmp_path: Path, url: str) -
 def test_a_gateway_holds_it(run: Run, url: str) -> None:
     """Then nothing can be removed: 3, and who holds it."""
     ledger = open_ledger(url)
-    done = run("ledger", "prune", url, "--before", "600")
+    done = run("ledger", "prune", url, "--before", "600", "--discard")
     asyncio.run(ledger.close())
     assert (done.code, done.out) == (3, b"")
     assert "is being written by process" in done.err
@@ -209,7 +252,7 @@ def test_an_archive_takes_what_was_planned(tmp_path: Path) -> None:
 def test_the_ledger_of_others_is_left_alone(run: Run, tmp_path: Path) -> None:
     """Who removes has to sign, and with a key that the ledger knows."""
     url = write(url_in(tmp_path, "sqlite"), 300, signers=[key_of("other")])
-    done = run("ledger", "prune", url, "--before", "300")
+    done = run("ledger", "prune", url, "--before", "300", "--discard")
     assert done.code == 2
     assert "nothing was removed: other signs this ledger" in done.err
     assert first_of(url) == 0
@@ -229,7 +272,7 @@ def test_the_ledger_of_others_is_left_alone(run: Run, tmp_path: Path) -> None:
 )
 def test_mistakes(run: Run, url: str, words: list[str], why: str) -> None:
     """Of the command line: 2, and nothing is removed."""
-    done = run("ledger", "prune", url, *words)
+    done = run("ledger", "prune", url, *words, "--discard")
     assert done.code == (2 if why else 0)
     assert why in done.err
     assert first_of(url) == 0
@@ -238,6 +281,6 @@ def test_mistakes(run: Run, url: str, words: list[str], why: str) -> None:
 def test_other_kinds_cannot_do_it(run: Run, tmp_path: Path) -> None:
     """A file of JSON Lines is only ever appended to."""
     url = write(url_in(tmp_path, "jsonl"), 300)
-    done = run("ledger", "prune", url, "--before", "256")
+    done = run("ledger", "prune", url, "--before", "256", "--discard")
     assert done.code == 2
     assert "from sqlite: ledgers only" in done.err

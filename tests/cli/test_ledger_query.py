@@ -29,13 +29,26 @@ def test_the_table(run: Run, examples: Path) -> None:
     head, *rows = done.out.decode().splitlines()
     assert head.split() == ["TIME", "OUTCOME", "MS", "WHAT", "PEER", "ID"]
     assert rows[0].startswith("2026-11-19T10:13:28.612Z  ok ")
-    assert rows[-2:] == ["", "10 calls"]
+    *rows, empty, count, note = rows
+    assert (empty, count) == ("", "10 calls")
+    assert note == "  outcome_unknown: the call was admitted, and the record has no end of it"
     at = head.index("PEER")
-    assert {row[at - 2 : at] for row in rows[:-2]} == {"  "}
-    times = [row.split()[0] for row in rows[:-2]]
+    assert {row[at - 2 : at] for row in rows} == {"  "}
+    times = [row.split()[0] for row in rows]
     assert times == sorted(times, reverse=True)
     oldest = run("ledger", "query", LEDGER, "--oldest-first")
     assert [row.split()[0] for row in rows_of(oldest.out)] == times[::-1]
+
+
+def test_outcomes_that_look_alike_are_explained(run: Run, examples: Path) -> None:
+    """Below the table, each where it occurs."""
+    begin, end = call(1, outcome="OUTCOME_UNKNOWN")
+    write("sqlite:unknown.db", begin, end)
+    said = run("ledger", "query", "unknown.db").out.decode()
+    note = "\n  OUTCOME_UNKNOWN: the call has an end, and nobody knows whether the tool did it\n"
+    assert said.endswith(f"\n1 call{note}")
+    assert "\n  OUTCOME" not in run("ledger", "query", LEDGER, "--tool", "search").out.decode()
+    assert "\n  outcome" not in run("ledger", "query", LEDGER, "--tool", "search").out.decode()
 
 
 @pytest.mark.parametrize(
@@ -117,6 +130,13 @@ def test_nothing_found_is_no_failure(run: Run, examples: Path) -> None:
         (["--limit", "many"], "--limit must be a number, not 'many'"),
         (["--limit", "-1"], "--limit must be a number"),
         (["--event", "ended"], "no event 'ended'; events: admitted, settled"),
+        (["--outcome", "fialed"], "--outcome: no outcome is called 'fialed'; did you mean failed?"),
+        (["--outcome", "timeot"], "--outcome: no outcome is called 'timeot'; did you mean TIMEOUT"),
+        (["--outcome", "zzz"], "--outcome: no outcome is called 'zzz'; there are ok, failed, outc"),
+        (
+            ["--since", "2026-11-20", "--until", "2026-11-19"],
+            "--since 2026-11-20 is after --until 2026-11-19; nothing can be between them",
+        ),
         (["--trace", "4bf9"], "'4bf9' is too short for a trace"),
         (["--tool", ""], "a name to look for is empty"),
         (["--text", ""], "the text to look for is empty"),
@@ -128,6 +148,13 @@ def test_mistakes(run: Run, examples: Path, words: list[str], said: str) -> None
     done = run("ledger", "query", LEDGER, *words)
     assert (done.code, done.out) == (2, b"")
     assert done.err.startswith(f"mcp-envelope: {said}")
+
+
+@pytest.mark.parametrize("name", ["OK", "Failed", "TIMEOUT", "timeout", "OUTCOME_*", "*zzz*"])
+def test_outcomes_that_can_be(run: Run, examples: Path, name: str) -> None:
+    """In any case, and with ``*`` whatever there is; also where no call has them."""
+    words = ["--since", "2026-11-19", "--until", "2026-11-19"]
+    assert run("ledger", "query", LEDGER, "--outcome", name, *words).code == 0
 
 
 def test_ledgers_that_are_none(run: Run, examples: Path) -> None:

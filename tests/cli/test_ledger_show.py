@@ -51,6 +51,19 @@ def test_in_words(run: Run, examples: Path) -> None:
     assert "  warning     redacted: input at /password; the rest sha256:" in redacted
 
 
+def test_how_to_keep_bodies(run: Run, examples: Path) -> None:
+    """Said of a call that failed where they could have been kept, and were not."""
+    hint = '  bodies      none is kept; to keep those of calls that fail: rules.bodies = "errors"\n'
+    assert hint not in run("ledger", "show", LEDGER, "2f2ec92e").out.decode()
+    (examples / f"{LEDGER}.bodies").unlink()
+    assert hint in run("ledger", "show", LEDGER, "2f2ec92e").out.decode()
+    write("sqlite:two.db", *call(1), *call(2, outcome="TIMEOUT"))
+    said = [run("ledger", "show", "two.db", str(seq)).out.decode() for seq in (1, 3)]
+    assert [hint in one for one in said] == [False, True]
+    assert hint not in run("ledger", "show", LEDGER, "937f63e3").out.decode()
+    assert hint not in run("ledger", "show", LEDGER, "0").out.decode()
+
+
 def test_a_call_without_end(run: Run, examples: Path) -> None:
     """It is said plainly, and whether its gateway is gone."""
     said = run("ledger", "show", LEDGER, "937f63e3").out.decode()

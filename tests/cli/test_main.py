@@ -53,6 +53,19 @@ def test_help_lists_every_verb(run: Run, word: str) -> None:
     assert max(map(len, text.splitlines())) <= 88
 
 
+def test_a_group_without_a_verb(run: Run) -> None:
+    """Its own usage and its own verbs, on standard error, exit code 2; with --help it is fine."""
+    done = run("ledger")
+    assert (done.code, done.out) == (2, b"")
+    assert done.err.startswith("usage: mcp-envelope ledger VERB [ARGUMENT ...]\n")
+    assert "\n  query       find calls" in done.err
+    assert "\nmcp-envelope ledger VERB --help explains a verb" in done.err
+    assert "validate" not in done.err
+    assert "130 interrupted" in done.err
+    asked = run("ledger", "--help")
+    assert (asked.code, asked.out.decode()) == (0, done.err)
+
+
 def test_version(run: Run) -> None:
     """The version is the package's."""
     assert run("--version").out.decode() == f"mcp-envelope {me.__version__}\n"

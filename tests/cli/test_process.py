@@ -172,6 +172,22 @@ def test_ctrl_c() -> None:
         assert started.stderr.read() == b""
 
 
+@pytest.mark.parametrize("module", ["mcp_envelope.cli", "mcp_envelope.cli.wrap", "orjson"])
+def test_ctrl_c_while_it_starts(tmp_path: Path, module: str) -> None:
+    """An interrupt in the middle of imports is as quiet, and 130 as well."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+    )
+    path = os.pathsep.join([str(tmp_path), SURROUNDINGS["PYTHONPATH"]])
+    done = run("wrap", "-", input=b"[1]", env={**SURROUNDINGS, "PYTHONPATH": path})
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
 def test_at_a_terminal() -> None:
     """A real terminal gets no byte that could steer it, and the result before the notes."""
     pty = pytest.importorskip("pty")

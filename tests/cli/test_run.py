@@ -105,6 +105,19 @@ def test_mistakes_behind_and_before_the_dashes(run: Run, started: Started) -> No
         (["--label", "on", "--", "x"], '--label: must be one of "meta", "off"'),
         (["--log-level", "loud", "--", "x"], '--log-level: must be one of "debug", "info"'),
         (
+            ["--bodies", "all", "--", "x"],
+            "no option --bodies; that is a setting: rules.bodies in the file of --config",
+        ),
+        (
+            ["--keep-days=3", "--", "x"],
+            "no option --keep-days; that is a setting: record.keep_days in the file of --config",
+        ),
+        (
+            ["--record.archive", "a", "--", "x"],
+            "no option --record.archive; that is a setting: record.archive in the file of",
+        ),
+        (["--lodger", "x", "--", "x"], "no option --lodger; did you mean --ledger?"),
+        (
             ["--ledger", "postgresql:x", "--", "x"],
             "--ledger: this version cannot keep the record in",
         ),

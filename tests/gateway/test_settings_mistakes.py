@@ -136,6 +136,14 @@ def test_sources_and_doors_exclude_each_other(given: Given, said: str) -> None:
             ),
         ),
         (
+            Given(command=("x",), flags=(Flag("--ledger", ("ledger",), "calls.db"),)),
+            "--ledger: is not usable; did you mean sqlite:calls.db?",
+        ),
+        (
+            Given(command=("x",), flags=(Flag("--ledger", ("ledger",), "/a/b.jsonl"),)),
+            "--ledger: is not usable; did you mean jsonl:/a/b.jsonl?",
+        ),
+        (
             Given(command=("x",), flags=(Flag("--ledger", ("ledger",), "/tmp/x"),)),
             "--ledger: is not usable; write `sqlite:PATH`, `jsonl:PATH` or `memory:`",
         ),

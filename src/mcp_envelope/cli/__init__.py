@@ -24,6 +24,7 @@ PROGRAM: Final = "mcp-envelope"
 VERBS: Final = {
     "run": "stand in front of an MCP server: check, label and record every call",
     "doctor": "check installation, settings, servers, store and clock, and say what to do",
+    "ledger list": "list the ledgers that gateways keep here, and who writes them",
     "ledger query": "find calls in a ledger by time, tool, peer, outcome, kind or text",
     "ledger show": "show all that the record knows of one call",
     "ledger tail": "show the newest calls of a ledger, and those that come",
@@ -57,7 +58,7 @@ options:
 {program} VERB --help explains a verb, with an example.
 
 exit codes: 0 fine; 1 what was looked at does not hold; 2 a mistake in the command line
-or the configuration; 3 it could not be done."""
+or the configuration; 3 it could not be done; 130 interrupted with Ctrl-C."""
 
 
 def parser(verb: str) -> Parser:
@@ -143,12 +144,13 @@ def _no_verb(word: str) -> Exception:
 
 
 def _help(group: str = "") -> str:
+    above = f"{group} " if group else ""
     shown = {
-        name: line for name, line in VERBS.items() if name.startswith(f"{group} " * bool(group))
+        name.removeprefix(above): line for name, line in VERBS.items() if name.startswith(above)
     }
     wide = max(len(name) for name in shown)
     verbs = "\n".join(wrapped(f"  {name:{wide}}  {line}", wide + 4) for name, line in shown.items())
-    return _HELP.format(program=PROGRAM, verbs=verbs)
+    return _HELP.format(program=f"{PROGRAM} {above}".rstrip(), verbs=verbs)
 
 
 def _module(verb: str) -> ModuleType:

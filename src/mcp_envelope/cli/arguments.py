@@ -10,7 +10,7 @@ import argparse
 import difflib
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NoReturn
 
 import mcp_envelope as me
@@ -36,6 +36,8 @@ class Parser(argparse.ArgumentParser):
         self.example = example
         #: What was declared, in that order.
         self.declared: list[argparse.Action] = []
+        #: Says of an option that is none what it is instead; empty if it is nothing else either.
+        self.elsewhere: Callable[[str], str] = lambda _: ""
         self._command: argparse.Action | None = None
 
     def add_argument(self, *names: Any, **how: Any) -> argparse.Action:
@@ -65,6 +67,9 @@ class Parser(argparse.ArgumentParser):
         known = [name for action in self.declared for name in action.option_strings]
         for name in given:
             if name not in known:
+                other = self.elsewhere(name)
+                if other:
+                    raise me.UsageError(f"no option {name}", hint=other)
                 self.error(f"no option {name}", nearest(name, known))
         own, command = list(words), None
         if self._command is not None and "--" in own:

@@ -50,6 +50,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         settings = _settings(given, console, findings)
         if settings is not None:
             findings += [*checkup_record.store(settings), *checkup_record.key(settings)]
+            findings += checkup_record.outside(settings)
             findings += asyncio.run(_upstreams(settings, wait, console))
     return _report(findings, console)
 

@@ -9,6 +9,7 @@ import mcp_envelope as me
 from mcp_envelope.gateway import keys
 
 from .console import FINE, Console, utf8
+from .spared import check_spared
 
 if TYPE_CHECKING:
     import argparse
@@ -82,6 +83,9 @@ def _elsewhere(name: str, called: str | None) -> keys.Made:
         raise me.UsageError("the public key goes into FILE.pub", hint="give FILE another ending")
     if not path.parent.is_dir():
         raise me.UsageError(f"there is no folder {path.parent}", hint="make it first")
+    for one in (path, keys.public_path(path)):
+        if not one.exists():  # nor may it take the place of what belongs to a ledger
+            check_spared(str(one))
     try:
         return keys.make_at(path, called)
     except FileExistsError as error:

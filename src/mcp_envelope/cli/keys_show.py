@@ -36,9 +36,10 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if not arguments.all:
         found = [one for one in found if one.is_current]
     if not found:
+        now = "" if path is None else f" --out {path}"
         raise keys.KeyFileError(
             f"there is no key {keys.key_path(path)}",
-            hint="the gateway makes one when it first starts; or now: mcp-envelope keys new",
+            hint=f"the gateway makes one when it first starts; or now: mcp-envelope keys new{now}",
         )
     if console.json:
         console.result({"keys": [_as_json(one) for one in found]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mcp_envelope as me
@@ -12,7 +13,7 @@ from mcp_envelope.core.proving import Standing, UnprovenError, consistency, fiel
 from . import sealing
 from .console import FINE, Console
 from .outputs import check_free, write_whole
-from .records import LEDGER, notes_in, opened, url_of
+from .records import LEDGER, notes_in, opened, path_of, url_of
 
 if TYPE_CHECKING:
     import argparse
@@ -40,7 +41,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     url = url_of(arguments.ledger)
     older = None if arguments.since is None else _older(arguments.since, console)
     if arguments.out is not None:
-        check_free(arguments.out, force=arguments.force)
+        read = [path_of(url), *([] if older is None else [Path(arguments.since)])]
+        check_free(arguments.out, force=arguments.force, read=read)
     found = sealing.sealed(url, arguments)
     if found.newest is None:
         raise _none(found)

@@ -13,7 +13,7 @@ from mcp_envelope.core.proving import UnprovenError
 
 from .console import FINE, Console, utf8
 from .outputs import Progress, check_free, write_whole
-from .records import LEDGER, opened, whole_number
+from .records import LEDGER, opened, path_of, whole_number
 
 if TYPE_CHECKING:
     import argparse
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         hint = "the lines are JSON already, one each; with --out it says what was written"
         raise me.UsageError("--json without --out", hint=hint)
     if arguments.out is not None:
-        check_free(arguments.out, force=arguments.force)
+        check_free(arguments.out, force=arguments.force, read=[path_of(arguments.ledger)])
     with opened(arguments.ledger) as source:
         begin, end = source.bounds()
         if min(end, end if last is None else last + 1) <= max(begin, first):

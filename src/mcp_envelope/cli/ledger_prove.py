@@ -19,7 +19,7 @@ from . import proof_check, sealing
 from .console import FINE, Console
 from .indexes import indexed
 from .outputs import Progress, check_free, write_whole
-from .records import KEY, LEDGER, opened, url_of
+from .records import KEY, LEDGER, opened, path_of, url_of
 
 if TYPE_CHECKING:
     import argparse
@@ -99,7 +99,7 @@ def _look(arguments: argparse.Namespace) -> None:
         raise me.UsageError("--line and --key go with --check", hint="leave them out")
     for name in (arguments.out, arguments.line_out):
         if name is not None:
-            check_free(name, force=arguments.force)
+            check_free(name, force=arguments.force, read=[path_of(arguments.ledger)])
 
 
 def _notes(line: _Line, arguments: argparse.Namespace) -> Iterator[str]:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import mcp_envelope as me
 from mcp_envelope.core.errors import EnvelopeError
+from mcp_envelope.core.ports import Source
 from mcp_envelope.core.proving import UnprovenError, newest_checkpoint
 from mcp_envelope.core.signing import Signer
 from mcp_envelope.gateway.archiving import SEGMENT, Archive, Plan, older_than, planned, remove
 from mcp_envelope.stores import open_ledger
 
 from . import ledger_verify, sealing
-from .console import FINE, Console, utf8
+from .console import FINE, Console, shown, utf8
+from .entries import object_of
 from .records import KEY_FILE, opened, url_of
 
 if TYPE_CHECKING:
@@ -56,7 +58,10 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--archive",
         metavar="DIR",
-        help="write the lines to a file in this folder first; without it they are gone",
+        help="write the lines, without their bodies, to a file in this folder first",
+    )
+    parser.add_argument(
+        "--discard", action="store_true", help="keep no copy: the lines are gone for good"
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
     parser.add_argument("--key-file", metavar="FILE", help=KEY_FILE)
@@ -64,16 +69,18 @@ def configure(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the verb and return its exit code."""
-    if (arguments.keep is None) == (arguments.before is None):
-        raise me.UsageError("one of --keep and --before is needed", hint="like --keep 90d")
+    _look(arguments)
     limit = _limit(arguments)
     url = url_of(arguments.ledger)
     if not url.lower().startswith("sqlite:"):
         hint = "begin a new file instead, while no gateway writes this one"
         raise me.UsageError("lines can be removed from sqlite: ledgers only", hint=hint)
     with opened(url) as source:
+        if isinstance(limit, int):
+            _check_number(limit, source)
         before = limit if isinstance(limit, int) else older_than(source, limit)
         plan = planned(source, before)
+        why_none = [] if plan.lines else list(_why_none(source, before, limit, arguments.keep))
         why = sealing.foreign(newest_checkpoint(source)) if arguments.key_file is None else ""
     done = _Done(plan)
     if plan.lines and not arguments.dry_run:
@@ -84,11 +91,22 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if console.json:
         console.result(_as_json(url, done, is_dry=arguments.dry_run))
     else:
-        for line in _said(done, before, is_dry=arguments.dry_run):
+        for line in why_none or _said(done, is_dry=arguments.dry_run):
             console.say(line)
     if done.made_key:
         console.note("made a key to sign with: mcp-envelope keys show")
     return FINE
+
+
+def _look(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for words that do not go together, before anything is done."""
+    if (arguments.keep is None) == (arguments.before is None):
+        raise me.UsageError("one of --keep and --before is needed", hint="like --keep 90d")
+    if arguments.archive is not None and arguments.discard:
+        raise me.UsageError("--archive and --discard do not go together", hint="leave one out")
+    if arguments.archive is None and not (arguments.discard or arguments.dry_run):
+        hint = "--archive DIR keeps them, --discard does not, --dry-run only says which they are"
+        raise me.UsageError("nothing says what becomes of the lines", hint=hint)
 
 
 def _limit(arguments: argparse.Namespace) -> int | str:
@@ -104,10 +122,14 @@ def _limit(arguments: argparse.Namespace) -> int | str:
         return int(arguments.before)
     try:
         at = datetime.fromisoformat(arguments.before)
-        return _as_written(at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC))
+        at = at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC)
     except (ValueError, OverflowError):
         message = f"--before: {arguments.before!r:.80} is neither a line's number nor a time"
         raise me.UsageError(message, hint=f"write 4711, {_TIME}") from None
+    if at > datetime.now(UTC):
+        message = f"--before {arguments.before:.80}: this is in the future, and would be all lines"
+        raise me.UsageError(message, hint="name a time that has been, or the number of a line")
+    return _as_written(at)
 
 
 def _as_written(at: datetime) -> str:
@@ -159,22 +181,65 @@ async def _go(url: str, signers: Sequence[Signer], plan: Plan, archive: Archive 
         await ledger.close()
 
 
-def _said(done: _Done, before: int, *, is_dry: bool) -> list[str]:
+def _check_number(before: int, source: Source) -> None:
+    """See that there are so many lines, or a slip of the hand would take them all."""
+    first, end = source.bounds()
+    if before > end:
+        there = f"lines {first:,} to {end - 1:,}" if end > first else "no line"
+        raise me.UsageError(
+            f"--before {before}: it is beyond the end, the ledger has {there}",
+            hint=f"--before {end} means all of them, as far as they can go",
+        )
+
+
+def _why_none(source: Source, before: int, limit: int | str, age: str | None) -> Iterator[str]:
+    """Why nothing can be removed, and when something can."""
+    first, end = source.bounds()
+    if end == first:
+        yield "nothing to remove: the ledger has no line"
+        return
+    if before > first:
+        yield f"nothing to remove yet: of lines {first:,} to {before - 1:,} none can go alone"
+    elif isinstance(limit, int):
+        yield f"nothing to remove before line {before:,}: the ledger begins with {first:,}"
+    else:
+        yield f"nothing to remove: no line is older than {limit}, the first is of {_time(source)}"
+    yield f"  lines go in segments of {SEGMENT}, of which a checkpoint is never the last"
+    ends = range((first // SEGMENT + 1) * SEGMENT, end, SEGMENT)
+    after = next((one for one in ends if planned(source, one).lines), None)
+    if after is None:
+        least = (first // SEGMENT + 1) * SEGMENT
+        yield f"  there are {end - first:,} lines: none can go before line {least:,} is there"
+    elif isinstance(limit, int):
+        yield f"  the first that can go are lines {first:,} to {after - 1:,}: --before {after}"
+    else:
+        when = f", once that is older than {age}" if age is not None else ""
+        yield f"  the first that can go are lines {first:,} to {after - 1:,}{when};"
+        yield f"  line {after - 1:,} is of {_time(source, after - 1)}"
+
+
+def _time(source: Source, seq: int | None = None) -> str:
+    """The time of a line, or of the first one."""
+    place = source.place_of(source.bounds()[0] if seq is None else seq)
+    entry = object_of(source.at(place)) if place is not None else None
+    return shown(str(entry.get("time"))) if entry is not None else "an unknown time"
+
+
+def _said(done: _Done, *, is_dry: bool) -> list[str]:
     plan = done.plan
-    if not plan.lines:
-        return [
-            f"nothing to remove before line {before:,}: the ledger begins with {plan.first:,}",
-            f"  (it goes in segments of {SEGMENT} lines, of which a checkpoint is never the last)",
-        ]
     which = f"lines {plan.first:,} to {plan.end - 1:,}, {plan.lines:,} in number"
     if is_dry:
         return [f"would remove {which}"]
     said = [f"removed {which}"]
     if done.archive is not None:
         said.append(f"  they are in {done.archive}; it and an export of the rest, one behind the")
-        said.append("  other, are the whole ledger: that can be verified, and each line proven")
+        said.append("  other, are the whole ledger: that can be verified, and each line proven;")
+        said.append("  bodies that were kept of these calls are not in it, and gone with the lines")
     else:
-        said.append("  they are gone: only their digests are left, in the tree and the checkpoints")
+        said.append(
+            "  they are gone, and bodies that were kept of them: what is left of them is in"
+        )
+        said.append("  the tree and the checkpoints")
     said.append(
         f"  line {done.told_in:,} says so, signed; the ledger goes on from {plan.end:,} and"
     )

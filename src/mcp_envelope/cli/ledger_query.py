@@ -9,7 +9,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_envelope as me
-from mcp_envelope.core.search import EVENTS, FAILED, Search, moment
+from mcp_envelope.core.codes import TABLE
+from mcp_envelope.core.search import EVENTS, FAILED, UNKNOWN, Search, moment
 from mcp_envelope.stores.index import Index
 from mcp_envelope.stores.index_search import Found, find, names_of
 
@@ -31,6 +32,11 @@ _LIMIT: Final = 100
 _BLOCK: Final = 100
 _NAMED: Final = ("tool", "peer", "outcome", "kind", "instance")
 _MOST_NAMES: Final = 5
+#: Two outcomes that are easily taken for one.
+_UNKNOWNS: Final = {
+    UNKNOWN: "the call was admitted, and the record has no end of it",
+    "OUTCOME_UNKNOWN": "the call has an end, and nobody knows whether the tool did it",
+}
 
 
 def configure(parser: Parser) -> None:
@@ -46,7 +52,8 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--outcome",
         metavar="X",
-        help="only with this outcome: ok, an error code, outcome_unknown, or failed for all but ok",
+        help="only with this outcome: ok, an error code, outcome_unknown, or failed for all but "
+        "ok; * is any text",
     )
     parser.add_argument(
         "--kind", metavar="K", help="only this kind, like mcp/request:resources/read; * is any text"
@@ -114,15 +121,32 @@ class _Searching:
 
 def _search(arguments: argparse.Namespace) -> Search:
     now = time.time_ns() // 1_000_000
-    since, until = arguments.since, arguments.until
+    since = moment(arguments.since, now) if arguments.since is not None else None
+    until = moment(arguments.until, now, is_end=True) if arguments.until is not None else None
+    if since is not None and until is not None and since > until:
+        message = f"--since {arguments.since:.80} is after --until {arguments.until:.80}"
+        raise me.UsageError(message, hint="nothing can be between them: exchange them")
+    _check_outcome(arguments.outcome)
     return Search(
-        since=moment(since, now) if since is not None else None,
-        until=moment(until, now, is_end=True) if until is not None else None,
+        since=since,
+        until=until,
         **{name: getattr(arguments, name) for name in (*_NAMED, "event", "trace", "text")},
         lines=arguments.lines,
         oldest_first=arguments.oldest_first,
         limit=count_of(arguments.limit, "--limit", _LIMIT),
     )
+
+
+def _check_outcome(name: str | None) -> None:
+    """Raise UsageError for an outcome that no call can have; ``*`` is any text."""
+    outcomes = ("ok", FAILED, UNKNOWN, *TABLE)
+    if not name or "*" in name or name.lower() in {one.lower() for one in outcomes}:
+        return
+    near = nearest(name.lower(), [one.lower() for one in outcomes])
+    meant = next((one for one in outcomes if one.lower() == near), None)
+    known = f"there are ok, {FAILED}, {UNKNOWN}, and the codes of mcp-envelope errors"
+    hint = f"did you mean {meant}? {known}" if meant else known
+    raise me.UsageError(f"--outcome: no outcome is called {name!r:.80}", hint=hint)
 
 
 def count_of(text: str | None, option: str, default: int) -> int:
@@ -149,11 +173,12 @@ def _as_table(
     found: Found, search: Search, index: Index, searching: _Searching, console: Console
 ) -> None:
     table = Table(lines=not search.wants_calls)
-    count = 0
+    count, outcomes = 0, set()
     while block := list(islice(_readable(found), _BLOCK)):
         searching.end()
         for row in table.rows(block):
             console.say(row)
+        outcomes |= {UNKNOWN if is_open else entry.get("outcome") for entry, is_open in block}
         count += len(block)
     searching.end()
     what = "call" if search.wants_calls else "line"
@@ -169,6 +194,9 @@ def _as_table(
     else:
         known = counted(index.lines, "line")
         console.say(f"no {what} is like that among the {known} of this ledger")
+    for name, meaning in _UNKNOWNS.items():
+        if name in outcomes:
+            console.say(f"  {name}: {meaning}")
     for hint in _hints(search, index) if not count else ():
         console.say(hint)
 

@@ -38,6 +38,7 @@ _OPEN_PAST: Final = (
     "It was admitted and has no end, and the gateway has been started anew since: nobody knows "
     "whether the tool did it."
 )
+_KEEP: Final = 'none is kept; to keep those of calls that fail: rules.bodies = "errors"'
 _SAID: Final = {
     "absent": "none",
     "redacted": "redacted, and so without a digest",
@@ -83,6 +84,12 @@ class _Shown:
         """What became of it."""
         said = UNKNOWN if self.is_open else self.entry.get("outcome")
         return said if isinstance(said, str) else None
+
+    @property
+    def lacks_bodies(self) -> bool:
+        """Whether a call failed, and what was sent or answered could have been kept."""
+        has_digests = any(bodies_in(line.entry) for line in self.lines)
+        return has_digests and not self.kept and not self.is_open and self.outcome != "ok"
 
 
 def configure(parser: Parser) -> None:
@@ -204,6 +211,8 @@ def _in_words(what: _Shown, console: Console, *, is_full: bool) -> None:
             console.say(f"  {name:{_NAME}}  {text}")
     for of in ("input", "output"):
         _say_body(of, what, console, is_full=is_full)
+    if what.lacks_bodies:
+        console.say(f"  {'bodies':{_NAME}}  {_KEEP}")
     title = "says" if what.entry.get("event") == "checkpoint" else "warning"
     for warning in what.entry.get("warnings") or ():
         for number, part in enumerate(str(warning).splitlines()):

@@ -12,7 +12,7 @@ from mcp_envelope.core.ports import Placed, Source
 from .console import FINE, Console
 from .entries import Table, object_of
 from .ledger_query import count_of
-from .records import LEDGER, opened
+from .records import LEDGER, has_default, opened
 
 if TYPE_CHECKING:
     import argparse
@@ -120,6 +120,8 @@ def _await(name: str, console: Console) -> None:
     place = name.partition(":")[2] if name.startswith(("jsonl:", "sqlite:")) else name
     path = Path(place).expanduser()
     if place in ("", "-") or not path.parent.is_dir() or _has_something(path):
+        return
+    if place == name and not path.exists() and has_default(name):
         return
     console.note(f"waiting for {place}")
     while not _has_something(path):

@@ -62,8 +62,8 @@ def configure(parser: Parser) -> None:
         "ledgers",
         metavar="URL|FILE ...",
         nargs="+",
-        help="the ledgers: sqlite:PATH or jsonl:PATH, or just the files; - is JSON Lines from "
-        "standard input",
+        help="the ledgers: sqlite:PATH or jsonl:PATH, just the files, or the names of upstreams "
+        "whose default ones they are; - is JSON Lines from standard input",
     )
     parser.add_argument("--key", metavar="K", action="append", default=[], help=KEY)
     parser.add_argument(

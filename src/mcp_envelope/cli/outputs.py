@@ -14,18 +14,23 @@ from typing import Final
 import mcp_envelope as me
 from mcp_envelope.gateway.whole_file import WholeFile
 
+from .spared import check_spared
+
 _SILENT: Final = 1.0
 _EVERY: Final = 0.2
 _MINUTE: Final = 60
 
 
-def write_whole(name: str, parts: Iterable[bytes], *, force: bool) -> int:
+def write_whole(
+    name: str, parts: Iterable[bytes], *, force: bool, read: Iterable[Path] = ()
+) -> int:
     """Write a file completely, for its owner only, or not at all; how many bytes.
 
-    UsageError if it is there already and not to be replaced, or can be none. What is no regular
-    file, like ``/dev/null``, is written to as it is.
+    UsageError if it is there already and not to be replaced, or can be none; a ledger, what
+    belongs to one, a key and what is ``read`` are never replaced. What is no regular file, like
+    ``/dev/null``, is written to as it is.
     """
-    check_free(name, force=force)
+    check_free(name, force=force, read=read)
     path, count = Path(name), 0
     try:
         if path.exists() and not path.is_file():
@@ -45,13 +50,14 @@ def write_whole(name: str, parts: Iterable[bytes], *, force: bool) -> int:
     return count
 
 
-def check_free(name: str, *, force: bool) -> None:
+def check_free(name: str, *, force: bool, read: Iterable[Path] = ()) -> None:
     """See, before there is any work, that a file of this name can be written."""
     path = Path(name)
     if not name or path.is_dir():
         raise me.UsageError(f"{name or 'an empty name'} is no file", hint="name one with --out")
     if not path.parent.is_dir():
         raise me.UsageError(f"there is no folder {path.parent}", hint="make it first")
+    check_spared(name, read)
     try:
         mode = path.stat().st_mode
     except OSError as error:

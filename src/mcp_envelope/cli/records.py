@@ -12,12 +12,16 @@ import mcp_envelope as me
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.notes import Checkpoint, Note, VerifierKey
 from mcp_envelope.core.ports import Source
-from mcp_envelope.stores import STORES, read_ledger
+from mcp_envelope.stores import STORES, default_path, read_ledger
+from mcp_envelope.stores.places import state_directory
 from mcp_envelope.stores.recognition import scheme_of
 
 from .console import Console
 
-LEDGER: Final = "the ledger: sqlite:PATH or jsonl:PATH, or just the file"
+LEDGER: Final = (
+    "the ledger: sqlite:PATH or jsonl:PATH, just the file, or the name of the upstream whose "
+    "default one it is"
+)
 KEY: Final = (
     "a public key that you trust, or a file of them: what mcp-envelope keys show prints; "
     "may be given several times"
@@ -26,6 +30,8 @@ KEY_FILE: Final = "the private key to sign with, where it is not the one of this
 
 T = TypeVar("T")
 
+_ENDINGS: Final = frozenset({".db", ".jsonl"})
+_MOST: Final = 8
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _SIGNATURE: Final = "— "
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
@@ -52,12 +58,50 @@ def url_of(name: str) -> str:
     with contextlib.suppress(RuntimeError):  # no home folder is known
         path = path.expanduser()
     if not path.exists():
-        hint = "see how it is written, or name the ledger by its URL: sqlite:PATH or jsonl:PATH"
-        raise me.UsageError(f"there is no file {place}", hint=hint)
+        default = _default_of(place) if place == name else None
+        if default is None:
+            raise me.UsageError(f"there is no file {place}", hint=_where())
+        path = default
     if path.is_dir():
         raise me.UsageError(f"{place} is a folder", hint="name the file of the ledger")
     kind = scheme if scheme in STORES else scheme_of(path)
     return f"{kind}:{path.absolute()}"
+
+
+def path_of(name: str) -> Path:
+    """The file of a ledger that is named by its URL or its file. UsageError if there is none."""
+    return Path(url_of(name).partition(":")[2])
+
+
+def has_default(name: str) -> bool:
+    """Whether an upstream of that name has a ledger where gateways keep them by default."""
+    return _default_of(name) is not None
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The files in a folder that may be ledgers, by their names."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.suffix in _ENDINGS and path.is_file())
+
+
+def _default_of(name: str) -> Path | None:
+    with contextlib.suppress(me.ConfigError, OSError):  # no home folder, too long a name
+        path = default_path(name)
+        return path if path.is_file() else None
+    return None
+
+
+def _where() -> str:
+    """What to write instead of a name that is none."""
+    there: list[Path] = []
+    with contextlib.suppress(me.ConfigError, OSError):
+        there = files_in(state_directory())
+    if not there:
+        return "see how it is written, or name the ledger by its URL: sqlite:PATH or jsonl:PATH"
+    names = ", ".join(path.stem if path.suffix == ".db" else str(path) for path in there[:_MOST])
+    more = ", …" if len(there) > _MOST else ""
+    return f"by default gateways keep these here: {names}{more}; mcp-envelope ledger list says more"
 
 
 @contextlib.contextmanager

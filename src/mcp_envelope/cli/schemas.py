@@ -11,6 +11,7 @@ from mcp_envelope.gateway import settings_schema
 
 from .arguments import nearest
 from .console import FINE, Console, utf8
+from .spared import check_spared
 
 if TYPE_CHECKING:
     import argparse
@@ -113,5 +114,6 @@ def _write(folder: Path, schema: _Published) -> Path:
     except (FileExistsError, NotADirectoryError) as error:
         hint = "name one with --out"
         raise me.UsageError(f"{error.filename} is not a folder", hint=hint) from None
+    check_spared(str(path))
     path.write_bytes(schema.document.raw)
     return path

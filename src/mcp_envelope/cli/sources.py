@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import mcp_envelope as me
 from mcp_envelope.gateway.settings_file import Flag, Given
+from mcp_envelope.gateway.settings_mistakes import dotted
+from mcp_envelope.gateway.settings_schema import every_key
 
 if TYPE_CHECKING:
     import argparse
@@ -16,7 +18,12 @@ if TYPE_CHECKING:
 
 #: Options that set a key: name, value's name, key, help.
 _SETTING: Final = (
-    ("--ledger", "URL", ("ledger",), "where to keep the record: memory: or jsonl:PATH"),
+    (
+        "--ledger",
+        "URL",
+        ("ledger",),
+        "where to keep the record: sqlite:PATH, jsonl:PATH or memory:",
+    ),
     ("--timeout", "SECONDS", ("rules", "timeout"), "how long a call may take; 0 is for ever"),
     ("--input", "MODE", ("rules", "input"), "check arguments: off, warn or strict (the default)"),
     ("--output", "MODE", ("rules", "output"), "check results: off, warn (the default) or strict"),
@@ -40,7 +47,17 @@ def configure(parser: Parser) -> None:
     )
     for name, value, _, meaning in _SETTING:
         parser.add_argument(name, metavar=value, help=meaning)
+    parser.elsewhere = _setting_of
     parser.add_command("command", help="stand in front of the server that this command starts")
+
+
+def _setting_of(option: str) -> str:
+    """Which setting somebody means who writes it as an option; empty if there is none."""
+    word = option.lstrip("-").replace("-", "_")
+    found = [key.path for key in every_key() if word in (key.path[-1], dotted(key.path))]
+    # The most general one: rules.bodies, not that of a tool.
+    path = min(found, key=len, default=())
+    return f"that is a setting: {dotted(path)} in the file of --config" if path else ""
 
 
 def given(arguments: argparse.Namespace, *, stdio: bool = False, http: str | None = None) -> Given:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.metadata
 import os
@@ -10,7 +11,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -135,7 +136,18 @@ async def upstream(
     for name, why in found.unusable.items():
         hint = "its author can mend that; until then its calls are not checked against it"
         findings.append(Finding(area, "problem", f"{name} cannot be used: {why}", hint, BROKEN))
-    return findings, found
+    return [*findings, *_ruled(area, settings, found.tools)], found
+
+
+def _ruled(area: str, settings: UpstreamSettings, tools: Sequence[str]) -> Iterator[Finding]:
+    """Rules for tools that are not there: what they should hold for goes without them."""
+    for name in settings.tools:
+        if name not in tools:
+            near = difflib.get_close_matches(name, tools, n=1, cutoff=0.5)
+            message = f"rules for {name!r:.100}, which {settings.name} does not list"
+            meant = f"did you mean {near[0]!r:.100}? " if near else ""
+            hint = f"{meant}mend upstreams.{settings.name}.tools"
+            yield Finding(area, "problem", message, hint, BROKEN)
 
 
 def clashes(found: Iterable[Probed], *, namespace: bool) -> Iterator[Finding]:

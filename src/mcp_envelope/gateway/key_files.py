@@ -60,7 +60,8 @@ def _check_closed(path: Path, found: os.stat_result) -> None:
         mode = stat.S_IMODE(found.st_mode)
         raise KeyFileError(
             f"{path} is open to others (mode {mode:04o}), and what they know is no secret",
-            hint=f"chmod 600 {path}; if others may have read it, then mcp-envelope keys new",
+            hint=f"first chmod 600 {path}; then, if others may have read it, mcp-envelope keys new "
+            f"--key-file {path}",
         )
 
 

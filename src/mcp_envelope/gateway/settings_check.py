@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ _ROUNDS: Final = 4
 #: Ledgers that are to come.
 _LATER: Final = frozenset({"postgres", "postgresql"})
 #: Below these, values may be secret.
+#: What can be nothing but the name of a file, and so no secret.
+_FILE: Final = re.compile(r"[^:@?]*\.(db|sqlite3?|jsonl)")
 _SECRET: Final = frozenset({"env", "headers", "command", "publish_command", "url", "ledger"})
 
 
@@ -76,7 +79,7 @@ def _complain(tree: Tree, problem: Problem, path: KeyPath) -> None:
     elif title and keyword in ("pattern", "type"):
         given = _kind(value) if secret or not isinstance(value, str) else quoted(value)
         what = "is not usable" if given == "a string" else f"must not be {given}"
-        tree.complain(path, _tomlish(what), f"write {title}")
+        tree.complain(path, _tomlish(what), _meant(path, value) or f"write {title}")
     elif secret and keyword not in ("minItems", "minLength", "type"):
         tree.complain(path, "has no usable value", problem.hint)
     else:
@@ -84,6 +87,14 @@ def _complain(tree: Tree, problem: Problem, path: KeyPath) -> None:
         if keyword == "type" and secret:
             message = f"{message.partition(', not ')[0]}, not {_kind(value)}"
         tree.complain(path, _tomlish(message), _tomlish(_hint(problem, keyword, part, value)))
+
+
+def _meant(path: KeyPath, value: Any) -> str:
+    """What somebody meant who named the ledger's file; no other text is ever repeated."""
+    found = _FILE.fullmatch(value) if path == ("ledger",) and isinstance(value, str) else None
+    if found is None:
+        return ""
+    return f"did you mean {'jsonl' if found[1] == 'jsonl' else 'sqlite'}:{value}?"
 
 
 def _kind(value: Any) -> str:

@@ -166,6 +166,7 @@ EXAMPLES = [
     ("password: the quick brown fox", f"password: {REDACTED}"),
     ("password = ('hunter2', 1)", f"password = {REDACTED}"),
     ("password: p(ss", f"password: {REDACTED}"),
+    ("PASSWORD=text", f"PASSWORD={REDACTED}"),
     ("password=string1", f"password={REDACTED}"),
     ("?sv=1&sig=abc%2Bd1", f"?sv=1&sig={REDACTED}"),
     ("https://h/?topic=auth&key=abc", f"https://h/?topic=auth&key={REDACTED}"),

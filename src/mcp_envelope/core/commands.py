@@ -39,6 +39,8 @@ SIGNS: Final = (
 
 def without_options(text: str, mark: str) -> str:
     """The text with ``mark`` in the place of each such secret."""
+    if not any(name in text for name in _OPTIONS):
+        return text
     commands = list(_COMMAND.finditer(text))
     if not commands:
         return text

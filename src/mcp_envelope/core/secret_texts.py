@@ -64,7 +64,7 @@ _PROSE: Final = words(
 _USER: Final = re.compile(r"(?<!mailto)(://[^\s/:@\"'<>\\]*+:)(?![0-9]{1,5}[/?#])([^\s/\"'<>\\]*)@")
 # A token alone, but not the name of a user that everybody has.
 _ALONE: Final = re.compile(
-    r"((?<![A-Za-z])https?://)(?!(?:git|user|username|anonymous|oauth2)@)([^\s/:?#@\"'<>\\(){}|$*]++)@"
+    r"http(s?://)(?!(?:git|user|username|anonymous|oauth2)@)([^\s/:?#@\"'<>\\(){}|$*]++)@"
 )
 _QUERY: Final = re.compile(r"([?&;#]([A-Za-z0-9_.~%\[\]-]{1,100}+)=)([^&#\s\"'<>\\]++)")
 #: Parameters that are credentials in URLs, whatever they are elsewhere.
@@ -87,16 +87,13 @@ _INDENTED: Final = re.compile(r"([ \t]++)[^\r\n]*+(?:\r?\n|\Z)")
 _NEXT_LINE: Final = re.compile(
     r"\r?\n[ \t]{0,8}+([^\s=:(){}<>\"'`,;\[\]\\#-][^\s=:(){}<>\"'`,;\[\]\\]*+)[ \t]*+(?=\r|\n|\Z)"
 )
-_NETRC: Final = re.compile(
-    r"(?:(?<![A-Za-z0-9_])(?:login|account)[ \t\r\n]++[^\s]++[ \t\r\n]++"
-    r"|(?:(?<=\n)|\A)[ \t]{0,8}+)password[ \t\r\n]{1,8}+"
-    r"([^\s:=\"'`<>]++)(?=\s|\Z)"
-)
-_MANIFEST: Final = re.compile(r"\bkind[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?Secret\b")
+_NETRC: Final = re.compile(r"password[ \t\r\n]{1,8}+([^\s:=\"'`<>]++)(?=\s|\Z)")
+_MANIFEST: Final = re.compile(r"kind[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?Secret\b")
 _PIN: Final = re.compile(r"[0-9]{4,12}(?![A-Za-z0-9])")
 #: How far back a line is looked at to see whether a name begins it.
 _MARGIN: Final = 40
 _URL_MARGIN: Final = 1024
+_NETRC_MARGIN: Final = 200
 _NO_URL: Final = re.compile(r"[\s\"'<>]")
 
 #: A search, case aside, for what any rule here may change.
@@ -118,7 +115,7 @@ def without_known(text: str) -> str:
     text = _SCHEME.sub(_scheme, text)
     if "://" in text:
         text = _USER.sub(rf"\1{REDACTED}@", text)
-        text = _ALONE.sub(rf"\1{REDACTED}@", text)
+        text = _ALONE.sub(rf"http\1{REDACTED}@", text) if "@" in text else text
     return without_options(text, REDACTED)
 
 
@@ -134,7 +131,7 @@ def without_named(text: str, rule: NameRule) -> str:
         text = _flags(text, rule)
     if "password" in text:
         text = _NETRC.sub(_netrc, text)
-    if _MANIFEST.search(text):
+    if "Secret" in text and _MANIFEST.search(text):
         return _pairs(text, lambda name: "any" if name in ("data", "stringData") else rule(name))
     return _pairs(text, rule)
 
@@ -169,12 +166,16 @@ def _is_basic(value: str) -> bool:
 
 
 def _netrc(found: re.Match[str]) -> str:
+    """In a file .netrc, or in a line of its own as there."""
     value = found[1]
-    is_secret = (
-        not value.isalpha()
-        or "machine" in found.string[max(0, found.start() - 200) : found.start()]
-    )
-    return f"{found[0][: -len(value)]}{REDACTED}" if is_secret and value != REDACTED else found[0]
+    before = found.string[max(0, found.start() - _NETRC_MARGIN) : found.start()]
+    said = before.split()
+    is_entry = before[-1:].isspace() and said[-2:-1] in (["login"], ["account"])
+    is_line = before.rpartition("\n")[2].strip(" \t") == ""
+    is_secret = not value.isalpha() or "machine" in said
+    if value == REDACTED or not (is_secret and (is_entry or is_line)):
+        return found[0]
+    return f"{found[0][: -len(value)]}{REDACTED}"
 
 
 def _parameter(found: re.Match[str], rule: NameRule) -> str:
@@ -284,7 +285,7 @@ def _extent(
     """From where to where a value goes; None where there is none, or where it was taken out."""
     opening = _QUOTE.match(text, start)
     if opening is None and sort.sign:
-        behind = behind_type(text, start)
+        behind = behind_type(text, start) if sort.sign == ":" else start
         if behind is None or sort.sign.startswith("=="):
             return None
         if behind != start:

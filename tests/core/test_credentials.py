@@ -26,7 +26,7 @@ CREDENTIALS = _words(
     "OPENAI_API_KEY githubToken GITHUB_TOKEN admin_token backend_token csrfToken accessTokens "
     "api_tokens secrets secret_id token_value mfa_code client-secret clientsecret db.password "
     "jwt bearer auth X-Auth-Token pass_word OAuthToken token2 apiKeys recovery_codes pin_code "
-    "pincode authorization_code 2fa_code encryptionKey password_hash smtp-password"
+    "pincode pw db_pw authorization_code 2fa_code encryptionKey password_hash smtp-password"
 )
 OTHERS = _words(
     "max_tokens maxTokens token_count tokenCount next_page_token nextPageToken pageToken "
@@ -36,7 +36,7 @@ OTHERS = _words(
     "cookie_consent nextToken NextToken continuationToken syncToken pagination_token max_token "
     "pinned spin pinterest credit accreditation description authors hotpot oauth "
     "private_key_path tokens_used usage.total_tokens auth_type cookiePolicy keys sort_key "
-    "token_url completion_tokens keyword hash id passive"
+    "token_url completion_tokens input_token output_token keyword hash id passive"
 )
 _FINDS = search_for(f"(?i){SIGNS}")
 
@@ -57,6 +57,7 @@ def test_names_of_other_things(name: str) -> None:
 def test_names_that_say_little() -> None:
     """Of a `pin` only digits are a secret, of `pass` only texts."""
     assert (secrecy_of("pin"), secrecy_of("user_pin")) == ("digits", "digits")
+    assert secrecy_of("walletMnemonic") == "phrase"
     assert (secrecy_of("pass"), secrecy_of("dbPass")) == ("text", "text")
 
 
@@ -81,4 +82,4 @@ def test_case_and_what_stands_between_words_make_no_difference(
 def test_any_name_has_a_verdict(name: str) -> None:
     """And what is a credential's name to the one is found by the other, for ASCII."""
     verdict = secrecy_of(name)
-    assert verdict in (None, "any", "text", "digits")
+    assert verdict in (None, "any", "text", "digits", "phrase")

@@ -76,6 +76,28 @@ def test_values_go_by_the_names_of_their_members() -> None:
         (["--token", "x", "-v"], ["--token", REDACTED, "-v"]),
         (["--token=x", "-v"], [f"--token={REDACTED}", "-v"]),
         (["token", "x"], ["token", "x"]),
+        (["-p", "hunter2"], ["-p", REDACTED]),
+        (["-p", "80:80", "-p", "src", "-p", "1/a2"], ["-p", "80:80", "-p", "src", "-p", "1/a2"]),
+        (["mkdir", "-p", "hunter2"], ["mkdir", "-p", "hunter2"]),
+        (["mysql", "-phunter2"], ["mysql", f"-p{REDACTED}"]),
+        (["docker", "login", "-p", "X"], ["docker", "login", "-p", REDACTED]),
+        (["curl", "-u", "a:b"], ["curl", "-u", f"a:{REDACTED}"]),
+        ({"pw": "x"}, {"pw": REDACTED}),
+        ({"id": "password", "value": "x"}, {"id": "password", "value": REDACTED}),
+        ({"label": "Password", "input": "x"}, {"label": "Password", "input": REDACTED}),
+        (
+            {"id": "f1", "label": "Password", "value": "x"},
+            {"id": "f1", "label": "Password", "value": REDACTED},
+        ),
+        ({"name": "get_token", "input": {"a": 1}}, {"name": "get_token", "input": {"a": 1}}),
+        (
+            {"apiVersion": "v1", "kind": "Secret", "data": {"a": "b"}},
+            {"apiVersion": "v1", "kind": "Secret", "data": REDACTED},
+        ),
+        ({"mnemonic": "able acid " * 6}, {"mnemonic": REDACTED}),
+        ({"mnemonic": "mov"}, {"mnemonic": "mov"}),
+        ({"auth": "none", "token": "Required"}, {"auth": "none", "token": "Required"}),
+        ({"input_token": "hello"}, {"input_token": "hello"}),
     ],
 )
 def test_names_that_stand_elsewhere(value: Any, kept: Any) -> None:
@@ -187,6 +209,58 @@ def test_places_are_told_without_what_is_below_them() -> None:
     assert rules.place("output", ["ghp_" + "a1" * 18, "b"]) == f"/{REDACTED}/b"
 
 
+def test_schemas_are_left_alone() -> None:
+    """Except for what they give as values, and what only looks like one."""
+    schema = {"type": "string", "description": "of the user", "minLength": 8}
+    assert redacted({"properties": {"password": {"type": "string"}, "token": schema}}) is None
+    assert redacted({"text": json.dumps({"$defs": {"secret": {"anyOf": [schema]}}})}) is None
+    inner = {"type": "object", "properties": {"user": {"type": "string", "default": "d"}}}
+    assert left({"properties": {"credentials": inner, "user": inner}}) == {
+        "properties": {
+            "credentials": {
+                "type": "object",
+                "properties": {"user": {"type": "string", "default": REDACTED}},
+            },
+            "user": inner,
+        }
+    }
+    for value in ("x", {"type": "x"}, {"type": "string", "value": "x"}, {"a": 1}, [schema]):
+        assert left({"properties": {"password": value}}) == {"properties": {"password": REDACTED}}
+    assert left({"password": schema}) == {"password": REDACTED}
+
+
+def test_words_are_not_taken_for_what_was_said_again() -> None:
+    """However a value was taken out: sentences keep their words."""
+    for value in ("required", "mandatory", "Basic", "see our docs", "OPTIONAL"):
+        asked = redacted({"token": [value], "user_secret": {"a": value}})
+        assert asked is not None
+        assert asked.secrets == ()
+    asked = redacted({"auth": "required"})
+    assert asked is None
+
+
+def test_what_an_operator_names_is_looked_for_from_four_characters_on() -> None:
+    """Words and short texts too: who names a place knows what stands there."""
+    rules = Redactor(keys=("nick",), pointers=("/input/code",))
+    asked = redacted({"nick": "anna", "code": "x7q!", "other": "anna x7q!"}, rules=rules)
+    assert asked is not None
+    assert asked.value["other"] == f"{REDACTED} {REDACTED}"
+    result = {"text": "welcome, anna"}
+    found = rules.redacted(result, "output", canonical(result), asked.secrets)
+    assert found is not None
+    assert found.value == {"text": f"welcome, {REDACTED}"}
+    assert left({"nick": "ann", "x": "ann"}, rules=rules) == {"nick": REDACTED, "x": "ann"}
+
+
+def test_an_operators_keys_may_be_decomposed() -> None:
+    """é as one character and as two (NFC, NFD) is the same, in settings and in values."""
+    for name in ("cl\u00e9", "cle\u0301"):
+        rules = Redactor(credentials=False, keys=(name,))
+        for key in ("cl\u00e9", "cle\u0301", "CL\u00c9", "CLE\u0301", "c-l-e\u0301"):
+            assert left({key: "x"}, rules=rules) == {key: REDACTED}
+        assert redacted({"cle": "x"}, rules=rules) is None
+
+
 SPELLINGS = st.sampled_from(
     *[
         [
@@ -279,6 +353,13 @@ def test_no_place_of_an_operators_is_left(value: Any, data: st.DataObject) -> No
 
 
 HOSTILE = [
+    *(
+        *("token=a(" * 120_000, "token: str | str | " * 50_000, "login a password " * 60_000),
+        *("mysql -p' curl -u '" * 50_000, "https://a" * 110_000, "&key=a" * 150_000),
+        *("password\n" * 110_000, "token=\n" * 130_000, "token=" + "a." * 500_000),
+        *('"password": {"type": "string", ' * 32_000, "curl " + "-u " * 330_000),
+        *("curl \\" * 170_000, "://" * 340_000 + "?key=1" * 100, "kind:Secret\ndata:" * 50_000),
+    ),
     *("password:" * 100_000, "password=" * 100_000, '"password":"' * 80_000, "://a:" * 200_000),
     *(
         "eyJ" * 300_000,

@@ -95,6 +95,51 @@ def test_trouble_is_logged_once_and_tried_again(
     assert said == ["the search index cannot follow the record: it is not there; trying again"]
 
 
+@pytest.mark.parametrize("error", [TypeError("odd"), KeyError("odd"), OverflowError("odd")])
+def test_what_an_odd_index_leads_to_is_tried_again(
+    url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    """It is trouble like any other."""
+    tries = []
+
+    def open_source() -> Source:
+        tries.append(1)
+        if len(tries) < 3:
+            raise error
+        return read_ledger(url)
+
+    follower = Follower(open_source, retry=0.01)
+    with caplog.at_level(logging.WARNING):
+        follower.start()
+        wait_for(lambda: known(tmp_path / "calls.index") == 2)
+        follower.stop()
+    assert ["odd" in record.message for record in caplog.records] == [True]
+
+
+def test_what_nobody_thought_of_is_logged_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends the thread, but not silently: the log says what, and the hook of threads where."""
+
+    class UnforeseenError(Exception):
+        """What no code here raises."""
+
+    def open_source() -> Source:
+        raise UnforeseenError("so odd")
+
+    shown: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", lambda told: shown.append(told.exc_type))
+    follower = Follower(open_source, retry=0.01)
+    with caplog.at_level(logging.WARNING):
+        follower.start()
+        wait_for(lambda: shown != [])
+        follower.stop()
+    assert shown == [UnforeseenError]
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert "UnforeseenError: so odd; the record itself is complete" in record.message
+
+
 def test_it_makes_no_temporary_index(
     url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -116,6 +117,26 @@ def test_an_end_that_comes_later_is_the_calls(
         assert index.db.execute("SELECT count(*) FROM open").fetchone() == (0,)
         assert by_id(index, facts[3].request_id or "") == {facts[3].request_id: places(index, 3, 8)}
         index.renew()
+
+
+@pytest.mark.parametrize("run", [1, 5_000, 10_000])
+def test_many_lines_with_one_id_take_no_longer(tmp_path: Path, run: int) -> None:
+    """A client that uses one id again and again: each end belongs to the last begin before it."""
+    begin, end = call(1)
+    lines = [line_of(facts, seq, GENESIS) for seq, facts in ((1, begin), (1, end))]
+    text = b"".join(
+        lines[number // run % 2].replace(b'"seq":1', b'"seq":%d' % number) + b"\n"
+        for number in range(20_000)
+    )
+    (tmp_path / "calls").write_bytes(text)
+    index = Index(read_ledger(f"jsonl:{tmp_path / 'calls'}"))
+    began = time.perf_counter()
+    index.follow()
+    assert time.perf_counter() - began < 2
+    assert (index.lines, index.damaged) == (20_000, 0)
+    ended = index.db.execute("SELECT count(*), count(begun) FROM calls WHERE event = 2").fetchone()
+    assert ended == (10_000, 10_000)
+    index.close()
 
 
 def places(index: Index, *seqs: int) -> list[int]:

@@ -8,12 +8,14 @@ A name is taken as its words, so that case, ``_``, ``-``, ``.`` and camelCase ma
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final, Literal
+from unicodedata import normalize
 
-#: What of a named value is a secret: anything, texts only, or what has the digits of a PIN.
-Secrecy = Literal["any", "text", "digits"]
+#: What of a named value is a secret: anything, texts only, the digits of a PIN, many words.
+Secrecy = Literal["any", "text", "digits", "phrase"]
+NameRule = Callable[[str], Secrecy | None]
 
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _MARKS: Final = re.compile(r"[\W_]")
@@ -64,12 +66,12 @@ _ENDS: Final = (
     *("mfacode", "2facode", "otpcode", "verificationcode", "securitycode", "onetimecode"),
     *("recoverycode", "backupcode", "pincode"),
 )
-_LAST: Final = words("auth cred creds otp totp hotp cvv cvc csc")
+_LAST: Final = words("auth cred creds otp totp hotp cvv cvc csc pw")
 # Tokens that turn pages, report progress or count words.
 _PAGING: Final = words(
-    "change checkpoint completion continuation continue cursor delta end first last list "
-    "marker mask max min next nextpage nextsync num offset pad page paging pagination per prev "
-    "previous previouspage prevpage progress progression prompt resume scroll skip snapshot "
+    "change checkpoint completion continuation continue cursor delta end first input last list "
+    "marker mask max min next nextpage nextsync num offset output pad page paging pagination per "
+    "prev previous previouspage prevpage progress progression prompt resume scroll skip snapshot "
     "special start starting stop sync total unk bos eos watermark"
 )
 # Of many tokens only these are credentials: the rest are counts, and words of texts.
@@ -80,7 +82,7 @@ _MANY: Final = words(
 
 _KEY_ALTERNATIVES: Final = "|".join(_KEYS)
 # Short names stand in the middle of other words, and in what is no text, by chance.
-_SHORT: Final = "pass|auth|cred|otp|csc|pwd|jwt|cvv|cvc"
+_SHORT: Final = "pass|auth|cred|otp|csc|pwd|jwt|cvv|cvc|pw"
 _TAIL_SIGNS: Final = "|".join(sorted((*_TAILS, "s[^a-z]")))
 _GAP: Final = "[ _.-]{0,2}"
 #: A search for what may be such a name, in any text. It finds too much, and never too little of
@@ -90,7 +92,7 @@ SIGNS: Final = (
     rf"cred(?:s|ential)|(?:{_KEY_ALTERNATIVES}){_GAP}key|authoriz|auth{_GAP}(?:cod|head)|cookie|"
     rf"conn(?:ection)?{_GAP}str|bearer|"
     rf"(?:mfa|2{_GAP}fa|otp|verification|security|recovery|backup|pin|one{_GAP}time){_GAP}code|"
-    rf"(?:seed|recovery){_GAP}phrase|pin[^a-z]{{1,12}}[0-9]{{4}}"
+    rf"mnemonic|(?:seed|recovery){_GAP}phrase|pin[^a-z]{{1,12}}[0-9]{{4}}"
 )
 
 
@@ -119,6 +121,8 @@ def _secrecy_of(name: str) -> Secrecy | None:
         return "any"
     if last in _LAST or _is_secret(found, joined) or _is_token(found, joined):
         return "any"
+    if last == "mnemonic":
+        return "phrase"
     if last == "pin":
         return "digits"
     return "text" if last == "pass" else None
@@ -130,13 +134,20 @@ def split(name: str) -> list[str]:
 
 
 def folded(name: str) -> str:
-    """A name without what makes no difference: case, and all but letters and digits."""
+    """A name without what makes no difference: case, all but letters and digits, how é is made."""
+    if not name.isascii():
+        name = normalize("NFC", normalize("NFC", name).lower())
     return _MARKS.sub("", name).lower()
 
 
 def signs_of(names: Iterable[str]) -> str:
     """What :data:`SIGNS` is for names of credentials, for these names."""
-    return "|".join(_GAP.join(folded(name)) for name in names)
+    return "|".join(_GAP.join(map(_sign_of, folded(name))) for name in names)
+
+
+def _sign_of(letter: str) -> str:
+    apart = normalize("NFD", letter)
+    return letter if apart == letter else f"(?:{letter}|{apart})"
 
 
 def _is_secret(parts: list[str], joined: str) -> bool:

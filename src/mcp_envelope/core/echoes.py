@@ -13,16 +13,22 @@ from .secret_texts import REDACTED
 #: So many secrets of a value are looked for elsewhere.
 MOST: Final = 32
 _SHORTEST: Final = 6
-_SURE: Final = 8
+_SHORTEST_NAMED: Final = 4
+#: Letters only, as words are: so many of them are no word that others would say by chance.
+_NO_WORD: Final = 16
 _LONGEST: Final = 4096
 _DEEPEST: Final = 200
+_GAPS: Final = re.compile(r"[ _.-]")
 _TORN: Final = re.compile("[\ud800-\udfff]")
 #: What URLs hold unescaped (RFC 3986, 2.3).
 _UNRESERVED: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 
 
-def secrets_in(value: Any) -> list[str]:
-    """The texts and numbers in what was taken out, as far as nobody would say them by chance."""
+def secrets_in(value: Any, *, is_named: bool = False) -> list[str]:
+    """The texts and numbers in what was taken out, as far as nobody would say them by chance.
+
+    ``is_named`` is whether an operator named it: then words and short ones count, too.
+    """
     found: list[str] = []
     pending = [value]
     while pending and len(found) < MOST:
@@ -33,7 +39,7 @@ def secrets_in(value: Any) -> list[str]:
             pending += part
         elif isinstance(part, (str, int, float)) and not isinstance(part, bool):
             text = part if isinstance(part, str) else repr(part)
-            if _is_telling(text):
+            if _is_telling(text, is_named=is_named):
                 found.append(text)
     return found
 
@@ -95,9 +101,18 @@ def _without(
     return value if changed is None else changed
 
 
-def _is_telling(text: str) -> bool:
-    if not _SHORTEST <= len(text) <= _LONGEST or text == REDACTED:
+def _is_telling(text: str, *, is_named: bool) -> bool:
+    shortest = _SHORTEST_NAMED if is_named else _SHORTEST
+    if not shortest <= len(text) <= _LONGEST or text == REDACTED:
         return False
     if _TORN.search(text):  # no value that is digested holds it
         return False
-    return len(text) >= _SURE or not (text.isalpha() and text.islower())
+    return is_named or len(text) >= _NO_WORD or not _is_wordy(text)
+
+
+def _is_wordy(text: str) -> bool:
+    """Whether it has only words as sentences have them, like ``required`` or ``See docs``."""
+    return all(
+        one.isalpha() and (one.islower() or one.isupper() or one.istitle())
+        for one in _GAPS.split(text.strip())
+    )

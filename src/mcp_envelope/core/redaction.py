@@ -7,21 +7,23 @@ is nothing to find: one linear search over the canonical form, which is made any
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-import orjson
-
 from . import secret_texts
+from .commands import words_without
 from .credentials import Secrecy, folded, secrecy_of, signs_of
 from .echoes import MOST, secrets_in, spellings, without_echoes
-from .pointer import pointer_of, steps_of
+from .harmless import is_phrase, says_nothing
+from .inner_json import read, written
+from .named_places import Node, Nodes, below, ends, trie_of
+from .pointer import pointer_of
 from .schema_engine import search_for
 from .secret_texts import REDACTED, without_known, without_named
+from .shapes import SAMPLES, is_schema, labelled
 
 __all__ = ["REDACTED", "Redacted", "Redactor"]
 
@@ -43,13 +45,7 @@ _LONGEST_FORM: Final = 200
 _SHORTEST_CODE: Final = 512
 _ENCODED: Final = re.compile(r"[A-Za-z0-9+/\r\n]++=*+\s*+")
 _TORN: Final = re.compile("[\ud800-\udfff]")
-_LABELS: Final = ("name", "key", "header", "field", "Name", "Key")
-_VALUES: Final = ("value", "values", "Value", "Values")
 _CONTENT: Final = "structuredContent"
-
-#: Steps of an operator's pointers, below which others stand; None ends one.
-_Node = dict[str | None, Any]
-_Nodes = tuple[_Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +80,13 @@ class Redactor:
     pointers: tuple[str, ...] = ()
     _finds: Callable[[object], bool] = field(init=False, repr=False, compare=False)
     _own: frozenset[str] = field(init=False, repr=False, compare=False)
-    _trie: Mapping[str, _Node] = field(init=False, repr=False, compare=False)
+    _trie: Mapping[str, Node] = field(init=False, repr=False, compare=False)
     _short: Callable[[str], str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_own", frozenset(map(folded, self.keys)))
         object.__setattr__(self, "_finds", _search(self.credentials, tuple(sorted(self._own))))
-        object.__setattr__(self, "_trie", _trie_of(self.pointers))
+        object.__setattr__(self, "_trie", trie_of(self.pointers))
         object.__setattr__(self, "_short", lru_cache(maxsize=1024)(self._line))
 
     def redacted(
@@ -124,12 +120,12 @@ class Redactor:
     def place(self, side: Side, steps: Iterable[str]) -> str:
         """A pointer into a value as it may be written down: not below what is redacted there."""
         root = self._trie.get(side)
-        nodes: _Nodes = (root,) if root is not None else ()
+        nodes: Nodes = (root,) if root is not None else ()
         shown: list[str] = []
         for step in steps:
-            nodes = _below(nodes, step)
+            nodes = below(nodes, step)
             shown.append(self.step(step))
-            if _ends(nodes) or self.secrecy(step):
+            if ends(nodes) or self.secrecy(step):
                 break
         return pointer_of(shown)
 
@@ -139,9 +135,13 @@ class Redactor:
 
     def secrecy(self, name: str) -> Secrecy | None:
         """What of a value of that name is a secret."""
-        if self._own and folded(name) in self._own:
+        if self.is_own(name):
             return "any"
         return secrecy_of(name) if self.credentials else None
+
+    def is_own(self, name: str) -> bool:
+        """Whether the operator named it."""
+        return bool(self._own) and folded(name) in self._own
 
     def text(self, text: str) -> str:
         """A text without its secrets, as far as texts tell."""
@@ -178,24 +178,6 @@ def _search(credentials: bool, own: tuple[str, ...]) -> Callable[[object], bool]
     return lambda text: any(search(text) for search in searches)
 
 
-def _trie_of(pointers: tuple[str, ...]) -> dict[str, _Node]:
-    root: _Node = {}
-    for pointer in pointers:
-        here = root
-        for step in steps_of(pointer):
-            here = here.setdefault(step, {})
-        here[None] = True
-    return {side: node for side, node in root.items() if side is not None}
-
-
-def _below(nodes: _Nodes, step: str) -> _Nodes:
-    return tuple(node[one] for node in nodes for one in (step, "*") if one in node)
-
-
-def _ends(nodes: _Nodes) -> bool:
-    return any(None in node for node in nodes)
-
-
 class _Walk:
     """One way through one value. Parts without secrets are handed back as they are."""
 
@@ -204,23 +186,24 @@ class _Walk:
         rules: Redactor,
         finds: Callable[[object], bool],
         side: Side,
-        root: _Node | None,
+        root: Node | None,
     ) -> None:
         self._rules = rules
         self._finds = finds
         self._path: list[str | int] = []
         self._nested = 0
         self._level = 0
+        self._describes = False
         repeated = root.get(_CONTENT) if root is not None and side == "output" else None
-        self._repeated: _Nodes = (repeated,) if repeated is not None else ()
+        self._repeated: Nodes = (repeated,) if repeated is not None else ()
         self.places: list[str] = []
         self.count = 0
         self.secrets: list[str] = []
 
-    def part(self, value: Any, nodes: _Nodes) -> Any:
+    def part(self, value: Any, nodes: Nodes) -> Any:
         """A part of the value as it may be kept; the very same if there is nothing in it."""
-        if nodes and _ends(nodes):
-            return self._gone(value, "any")
+        if nodes and ends(nodes):
+            return self._gone(value, "any", is_named=True)
         kind = type(value)
         if kind is str:
             return self._text(value, nodes)
@@ -230,7 +213,7 @@ class _Walk:
             return self._deeper(self._items, value, nodes)
         return value
 
-    def _deeper(self, how: Callable[[Any, _Nodes], Any], value: Any, nodes: _Nodes) -> Any:
+    def _deeper(self, how: Callable[[Any, Nodes], Any], value: Any, nodes: Nodes) -> Any:
         if self._level > _DEEPEST:  # counted through texts that are JSON: it is our stack
             return self._gone(value, "any")
         self._level += 1
@@ -238,20 +221,21 @@ class _Walk:
         self._level -= 1
         return found
 
-    def _members(self, value: dict[str, Any], nodes: _Nodes) -> Any:
-        said = next((one for one in _LABELS if type(value.get(one)) is str), None)
-        label = self._rules.secrecy(value[said]) if said is not None else None
+    def _members(self, value: dict[str, Any], nodes: Nodes) -> Any:
+        labels = labelled(value, self._rules.secrecy)
+        holder = self._path[-1] if self._path else None
         changed: dict[str, Any] | None = None
         for name, part in value.items():
             shown = self._rules.line(name)
             if shown != name:
                 shown = _free(shown, value, changed or {})
             self._path.append(shown)
-            secrecy = self._rules.secrecy(name) or (label if name in _VALUES else None)
-            inner = _below(nodes, name) if nodes else nodes
-            found = self._gone(part, secrecy) if secrecy else part
+            inner = below(nodes, name) if nodes else nodes
+            found = self._member(name, part, labels, holder)
             if found is part:
+                describes, self._describes = self._describes, self._tells_of(name, part, holder)
                 found = self.part(part, inner)
+                self._describes = describes
             if shown != name:
                 self.note(self._path)
             self._path.pop()
@@ -261,13 +245,34 @@ class _Walk:
                 changed[shown] = found
         return value if changed is None else changed
 
-    def _items(self, value: list[Any], nodes: _Nodes) -> Any:
+    def _member(
+        self, name: str, part: Any, labels: dict[str, Secrecy], holder: str | int | None
+    ) -> Any:
+        """What stands in the place of a member by its name; the very same if it is no secret."""
+        if self._describes and name in SAMPLES:
+            return self._gone(part, "any")
+        secrecy = self._rules.secrecy(name) or labels.get(name)
+        is_own = self._rules.is_own(name)
+        if secrecy is None or (not is_own and is_schema(holder, part)):
+            return part
+        return self._gone(part, secrecy, is_named=is_own)
+
+    def _tells_of(self, name: str, part: Any, holder: str | int | None) -> bool:
+        """Whether a member stands in the schema of a credential."""
+        return self._describes or (
+            is_schema(holder, part) and self._rules.secrecy(name) is not None
+        )
+
+    def _items(self, value: list[Any], nodes: Nodes) -> Any:
         changed: list[Any] | None = None
         option: Secrecy | None = None
+        spoken = words_without(value, REDACTED) if self._rules.credentials else {}
         for index, part in enumerate(value):
             self._path.append(index)
-            inner = _below(nodes, str(index)) if nodes else nodes
+            inner = below(nodes, str(index)) if nodes else nodes
             found = self._gone(part, option) if option and type(part) is str else part
+            if index in spoken and found is part:
+                found = self._said(part, spoken[index])
             if found is part:
                 found = self.part(part, inner)
             self._path.pop()
@@ -279,19 +284,32 @@ class _Walk:
                 changed[index] = found
         return value if changed is None else changed
 
-    def _gone(self, value: Any, secrecy: Secrecy) -> Any:
+    def _said(self, word: str, kept: str) -> str:
+        """What is left of a word of a command that is a secret, or that ends with one."""
+        if len(self.secrets) < MOST:
+            self.secrets += secrets_in(word[len(kept) - len(REDACTED) :])
+        self.note(self._path)
+        return kept
+
+    def _gone(self, value: Any, secrecy: Secrecy, *, is_named: bool = False) -> Any:
         """What stands in the place of a secret; the very same if it is none."""
         if value is None or isinstance(value, bool) or value in ("", REDACTED) or value in ([], {}):
             return value
+        if type(value) is str and not is_named and says_nothing(value):
+            return value
         is_number = isinstance(value, (int, float))
         if secrecy == "text" and is_number:
+            return value
+        if secrecy == "phrase" and not (
+            is_phrase(value) if type(value) is str else isinstance(value, list) and len(value) > 5
+        ):
             return value
         if secrecy == "digits":
             text = str(value) if is_number else value
             if not (isinstance(text, str) and text.isdecimal() and 4 <= len(text) <= 12):
                 return value
         if len(self.secrets) < MOST:
-            self.secrets += secrets_in(value)
+            self.secrets += secrets_in(value, is_named=is_named)
         self.note(self._path)
         return REDACTED
 
@@ -304,7 +322,7 @@ class _Walk:
         if len(self.places) < _NAMED:
             self.places.append(place)
 
-    def _text(self, text: str, nodes: _Nodes) -> str:
+    def _text(self, text: str, nodes: Nodes) -> str:
         if self._repeated and not self._nested and _is_text_block(self._path):
             nodes = (*nodes, *self._repeated)
         if not nodes and (len(text) < 4 or not self._may_hold(text)):
@@ -325,18 +343,18 @@ class _Walk:
         except UnicodeEncodeError:  # half of a surrogate pair, from a JSON text in a text
             return True
 
-    def _inside(self, text: str, nodes: _Nodes) -> str | None:
+    def _inside(self, text: str, nodes: Nodes) -> str | None:
         """A text that is a JSON text without its secrets; None if it is none."""
         if self._nested >= _NESTED or text.lstrip()[:1] not in ("{", "[", '"'):
             return None
-        inner = _read(text)
+        inner = read(text)
         if inner is None:
             return None
         told, self._nested = (self.places, self.count, self._path), self._nested + 1
         self.places, self.count, self._path = [], 0, []
         found = self.part(inner, nodes)
         (self.places, self.count, self._path), self._nested = told, self._nested - 1
-        return text if found is inner else _written(found)
+        return text if found is inner else written(found)
 
 
 def _is_text_block(path: list[str | int]) -> bool:
@@ -362,29 +380,3 @@ def _free(name: str, *taken: Mapping[str, Any]) -> str:
         number += 1
         free = f"{name} {number}"
     return free
-
-
-def _read(text: str) -> Any:
-    """The value of a JSON text; None also where readers may not agree on it."""
-    try:
-        return json.loads(text, object_pairs_hook=_once, parse_int=_number)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) != len(members):
-        raise ValueError("a key is there twice")
-    return found
-
-
-def _number(text: str) -> int | float:
-    return int(text) if len(text) < 400 else float(text)
-
-
-def _written(value: Any) -> str:
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        return json.dumps(value, separators=(",", ":"))

@@ -9,16 +9,23 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable
 from typing import Final
 
-from . import credentials
-from .credentials import Secrecy, words
+from . import commands, credentials
+from .commands import without_options
+from .credentials import NameRule, Secrecy, words
+from .harmless import (
+    Sort,
+    are_schema_lines,
+    behind_type,
+    is_harmless,
+    is_phrase,
+    is_schema,
+    says_nothing,
+)
 
 #: What stands in the place of what was taken out.
 REDACTED: Final = "[redacted]"
-
-NameRule = Callable[[str], Secrecy | None]
 
 # (?<!…) keeps each run of characters from being tried from each of its places.
 _BEGIN: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -36,6 +43,8 @@ _KNOWN: Final = re.compile(
     r"|shp(?:at|ss|ca|pa)_[a-fA-F0-9]{32}|dapi[a-f0-9]{32}|glsa_[A-Za-z0-9_]{20,}+"
     r"|lin_(?:api|oauth)_[A-Za-z0-9]{20,}+|figd_[A-Za-z0-9_-]{20,}+|ATATT3[A-Za-z0-9_=-]{20,}+"
     r"|AGE-SECRET-KEY-1[A-Z0-9]{20,}+|PRIVATE\+KEY\+[^\s\"'<>\\]++"
+    r"|gsk_[A-Za-z0-9]{16,}+|xai-[A-Za-z0-9]{16,}+|pplx-[A-Za-z0-9]{16,}+|tvly-[A-Za-z0-9-]{16,}+"
+    r"|nvapi-[A-Za-z0-9_-]{16,}+|dckr_pat_[A-Za-z0-9_-]{16,}+|hvs\.[A-Za-z0-9_-]{16,}+"
     r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{33})"
 )
 _HOOK: Final = re.compile(
@@ -52,13 +61,18 @@ _PROSE: Final = words(
 )
 # In the authority of a URL, but not where a port is meant; a password may hold what it should
 # not, as long as it is no slash.
-_USER: Final = re.compile(r"(://[^\s/:@\"'<>\\]*+:)(?![0-9]{1,5}[/?#])([^\s/\"'<>\\]*)@")
+_USER: Final = re.compile(r"(?<!mailto)(://[^\s/:@\"'<>\\]*+:)(?![0-9]{1,5}[/?#])([^\s/\"'<>\\]*)@")
+# A token alone, but not the name of a user that everybody has.
+_ALONE: Final = re.compile(
+    r"http(s?://)(?!(?:git|user|username|anonymous|oauth2)@)([^\s/:?#@\"'<>\\(){}|$*]++)@"
+)
 _QUERY: Final = re.compile(r"([?&;#]([A-Za-z0-9_.~%\[\]-]{1,100}+)=)([^&#\s\"'<>\\]++)")
 #: Parameters that are credentials in URLs, whatever they are elsewhere.
 _IN_URLS: Final = frozenset(("key", "sig", "signature", "auth", "sharedaccesssignature", "sas"))
 _NAME: Final = r"(?<![A-Za-z0-9_.$\[\]-])[A-Za-z0-9_.$\[\]-]++"
 _PAIR: Final = re.compile(
-    rf"({_NAME})(\\*+[\"'`]?+)[*_]{{0,3}}+[ \t]{{0,8}}+(?::=|=>|=|:(?!//))[*_]{{0,3}}+[ \t]{{0,8}}+"
+    rf"({_NAME})(\\*+[\"'`]?+)[*_]{{0,3}}+[ \t]{{0,8}}+"
+    r"(:=|=>|={1,3}+|:(?!//))[*_]{0,3}+[ \t]{0,8}+"
 )
 _FLAG: Final = re.compile(r"(?<![^\s\"'`(\[])--?([A-Za-z][A-Za-z0-9_-]{0,80}+)[ \t]++(?![-=:\s])")
 _TAG: Final = re.compile(r"<([A-Za-z][A-Za-z0-9_.:-]{0,80}+)(?:\s[^<>]{0,200}+)?>([^<]++)<")
@@ -68,18 +82,27 @@ _NOTHING: Final = re.compile(r"(?i:true|false|null|none|nil|undefined)(?![A-Za-z
 _TOKEN: Final = re.compile(r"(?:[^\s\"'`<>\\]|\\(?![nrt\"'`\\])|[\"'`<>](?=[A-Za-z0-9]))++")
 _REST: Final = re.compile(r"(?:(?!\\[nr])[^\r\n])*+")
 _REST_UNQUOTED: Final = re.compile(r"(?:(?!\\[nr])[^\r\n\"'`<>])*+")
-_BLOCK: Final = re.compile(r"[|>]?[+-]?[0-9]?[ \t]*+\r?\n((?:[ \t]++[^\r\n]*+(?:\r?\n|\Z))++)")
+_BLOCK: Final = re.compile(r"[|>]?[+-]?[0-9]?[ \t]*+\r?\n")
+_INDENTED: Final = re.compile(r"([ \t]++)[^\r\n]*+(?:\r?\n|\Z)")
+_NEXT_LINE: Final = re.compile(
+    r"\r?\n[ \t]{0,8}+([^\s=:(){}<>\"'`,;\[\]\\#-][^\s=:(){}<>\"'`,;\[\]\\]*+)[ \t]*+(?=\r|\n|\Z)"
+)
+_NETRC: Final = re.compile(r"password[ \t\r\n]{1,8}+([^\s:=\"'`<>]++)(?=\s|\Z)")
+_MANIFEST: Final = re.compile(r"kind[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?Secret\b")
 _PIN: Final = re.compile(r"[0-9]{4,12}(?![A-Za-z0-9])")
 #: How far back a line is looked at to see whether a name begins it.
 _MARGIN: Final = 40
+_URL_MARGIN: Final = 1024
+_NETRC_MARGIN: Final = 200
+_NO_URL: Final = re.compile(r"[\s\"'<>]")
 
 #: A search, case aside, for what any rule here may change.
 SIGNS: Final = (
-    rf"{credentials.SIGNS}|private key|eyj[a-z0-9_-]{{8}}|gh[pousr]_|github_pat|"
+    rf"{credentials.SIGNS}|{commands.SIGNS}|private key|eyj[a-z0-9_-]{{8}}|gh[pousr]_|github_pat|"
     r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|oas)-|sk-[a-z0-9_-]{16}|[sr]k_(?:live|test)|whsec_|xox[a-z]-|xapp-|"
     r"a[ks]ia[a-z0-9]{8}|aiza|ya29|npm_|pypi-|hf_|sg\.[a-z0-9_-]{16}|do[opr]_v1|shp(?:at|ss|ca|pa)_|dapi[a-f0-9]{8}|"
     r"glsa_|lin_api|lin_oauth|figd_|atatt3|age-secret|private\+key|:aa[a-z0-9_-]{8}|"
-    r"hooks\.slack|api/webhooks|basic[ \t]|://[^\s/:@\"'<>]*:[^\s/\"'<>]*@|"
+    r"hooks\.slack|api/webhooks|basic[ \t]|://[^\s/\"'<>]+@|gsk_|xai-|pplx-|tvly-|nvapi-|dckr_pat|hvs\.|"
     r"[?&;#](?:key|sig|signature|auth|sas|sharedaccesssignature)=|x-(?:amz|goog)-(?:sig|cred|sec)|\\u00[2-7]"
 )
 
@@ -92,7 +115,8 @@ def without_known(text: str) -> str:
     text = _SCHEME.sub(_scheme, text)
     if "://" in text:
         text = _USER.sub(rf"\1{REDACTED}@", text)
-    return text
+        text = _ALONE.sub(rf"http\1{REDACTED}@", text) if "@" in text else text
+    return without_options(text, REDACTED)
 
 
 def without_named(text: str, rule: NameRule) -> str:
@@ -105,6 +129,10 @@ def without_named(text: str, rule: NameRule) -> str:
         text = _TAG.sub(lambda found: _element(found, rule), text)
     if "-" in text:
         text = _flags(text, rule)
+    if "password" in text:
+        text = _NETRC.sub(_netrc, text)
+    if "Secret" in text and _MANIFEST.search(text):
+        return _pairs(text, lambda name: "any" if name in ("data", "stringData") else rule(name))
     return _pairs(text, rule)
 
 
@@ -137,9 +165,22 @@ def _is_basic(value: str) -> bool:
         return False
 
 
+def _netrc(found: re.Match[str]) -> str:
+    """In a file .netrc, or in a line of its own as there."""
+    value = found[1]
+    before = found.string[max(0, found.start() - _NETRC_MARGIN) : found.start()]
+    said = before.split()
+    is_entry = before[-1:].isspace() and said[-2:-1] in (["login"], ["account"])
+    is_line = before.rpartition("\n")[2].strip(" \t") == ""
+    is_secret = not value.isalpha() or "machine" in said
+    if value == REDACTED or not (is_secret and (is_entry or is_line)):
+        return found[0]
+    return f"{found[0][: -len(value)]}{REDACTED}"
+
+
 def _parameter(found: re.Match[str], rule: NameRule) -> str:
     name, value = found[2], found[3]
-    if value == REDACTED or not (_of_url(name) or rule(name)):
+    if value == REDACTED or not (rule(name) or (_of_url(name) and _stands_in_url(found))):
         return found[0]
     return found[1] + REDACTED
 
@@ -147,6 +188,14 @@ def _parameter(found: re.Match[str], rule: NameRule) -> str:
 def _of_url(name: str) -> bool:
     low = name.lower()
     return low in _IN_URLS or low.startswith(("x-amz-sig", "x-amz-cred", "x-amz-sec", "x-goog-sig"))
+
+
+def _stands_in_url(found: re.Match[str]) -> bool:
+    """Whether it is a parameter of a URL; without one before it only what looks random is."""
+    before = found.string[max(0, found.start() - _URL_MARGIN) : found.start()].rpartition("://")
+    if before[1] and not _NO_URL.search(before[2]):
+        return True
+    return found[1][0] in "?&" and not found[3].isalpha() and len(found[3]) > 5
 
 
 def _element(found: re.Match[str], rule: NameRule) -> str:
@@ -159,7 +208,7 @@ def _element(found: re.Match[str], rule: NameRule) -> str:
 def _is_secret(secrecy: Secrecy | None, value: str) -> bool:
     if secrecy == "digits":
         return _PIN.match(value) is not None
-    return secrecy == "any"
+    return secrecy == "any" or (secrecy == "phrase" and is_phrase(value))
 
 
 def _flags(text: str, rule: NameRule) -> str:
@@ -169,7 +218,9 @@ def _flags(text: str, rule: NameRule) -> str:
     for found in _FLAG.finditer(text):
         if found.start() < done or rule(found[1]) != "any":
             continue
-        extent = _extent(text, found.end(), quoted=False, begins=False, rest=False)
+        extent = _extent(
+            text, found.end(), quoted=False, begins=False, rest=False, sort=Sort(found[1], rule)
+        )
         if extent is not None:
             parts += (text[done : extent[0]], REDACTED)
             done = extent[1]
@@ -193,10 +244,20 @@ def _pairs(text: str, rule: NameRule) -> str:
             at,
             quoted=found[2] != "",
             begins=begins,
-            rest=low.endswith(("cookie", "authorization")),
+            rest=secrecy == "phrase" or low.endswith(("cookie", "authorization")),
+            sort=Sort(name, rule, found[3]),
         )
-        if extent is None or not _is_secret(secrecy, text[extent[0] : extent[0] + 20]):
+        if extent is None or not _is_secret(
+            secrecy, text[extent[0] : min(extent[1], extent[0] + 200)]
+        ):
             continue
+        if (
+            extent[1] - extent[0] < 3
+            and secrecy == "any"
+            and rule(name) is None
+            and text[extent[0] : extent[1]].isalpha()
+        ):
+            continue  # "session key: C major"
         parts += (text[done : extent[0]], REDACTED)
         done = at = extent[1]
     return "".join((*parts, text[done:])) if parts else text
@@ -219,33 +280,73 @@ def _begins_line(text: str, start: int) -> bool:
 
 
 def _extent(
-    text: str, start: int, *, quoted: bool, begins: bool, rest: bool
+    text: str, start: int, *, quoted: bool, begins: bool, rest: bool, sort: Sort
 ) -> tuple[int, int] | None:
     """From where to where a value goes; None where there is none, or where it was taken out."""
+    opening = _QUOTE.match(text, start)
+    if opening is None and sort.sign:
+        behind = behind_type(text, start) if sort.sign == ":" else start
+        if behind is None or sort.sign.startswith("=="):
+            return None
+        if behind != start:
+            start, sort = behind, sort._replace(sign="=")
+        opening = _QUOTE.match(text, start)
     if text.startswith(REDACTED, start):
         return None
-    opening = _QUOTE.match(text, start)
     if opening is not None:
         begin = opening.end()
         end = _end_of_quoted(text, begin, opening[1], opening[2])
-        return (begin, end) if text[begin:end] not in ("", REDACTED) else None
+        return (begin, end) if _is_value(text[begin:end], sort.sign) else None
     first = text[start : start + 1]
     if quoted and first and first in "{[":
         empty = re.compile(r"[{\[]\s{0,20}[}\]]").match(text, start)
-        return (start, len(text)) if empty is None else None
-    block = _BLOCK.match(text, start) if begins else None
+        return (start, len(text)) if empty is None and not is_schema(text, start) else None
+    block = _block(text, start) if begins else None
     if block is not None:
-        inner = block[1].strip()
-        end = block.end() - (1 if text[block.end() - 1 : block.end()] == "\n" else 0)
-        begin = block.start(1) + len(block[1]) - len(block[1].lstrip())
-        return (begin, end) if inner not in ("", REDACTED) else None
+        inner = text[block[0] : block[1]]
+        if inner.strip() in ("", REDACTED) or are_schema_lines(inner):
+            return None
+        begin = block[0] + len(inner) - len(inner.lstrip())
+        return begin, block[1] - (1 if inner.endswith("\n") else 0)
+    return _unquoted(text, start, begins=begins, rest=rest, sort=sort)
+
+
+def _block(text: str, start: int) -> tuple[int, int] | None:
+    """The lines below that are indented more than the one that ``start`` stands in, if any."""
+    head = _BLOCK.match(text, start)
+    if head is None:
+        return None
+    line = text[text.rfind("\n", max(0, start - _URL_MARGIN), start) + 1 : start]
+    least = len(line) - len(line.lstrip(" \t"))
+    end = head.end()
+    while (found := _INDENTED.match(text, end)) is not None and len(found[1]) > least:
+        end = found.end()
+    return (head.end(), end) if end > head.end() else None
+
+
+def _unquoted(
+    text: str, start: int, *, begins: bool, rest: bool, sort: Sort
+) -> tuple[int, int] | None:
     if _NOTHING.match(text, start):
+        return None
+    below = _NEXT_LINE.match(text, start) if sort.sign else None
+    if below is not None:
+        is_telling = "=" in sort.sign or not below[1].isalpha()
+        return below.span(1) if is_telling else None
+    if sort.sign and is_harmless(text, start, sort, begins=begins):
         return None
     how = _REST if begins else _REST_UNQUOTED if rest else _TOKEN
     found = how.match(text, start)
     if found is None or found[0].strip() in ("", REDACTED):
         return None
     return found.span()
+
+
+def _is_value(value: str, sign: str) -> bool:
+    """Whether what stands in quotes may be a secret; with ``==`` one compares with it."""
+    if value in ("", REDACTED) or says_nothing(value):
+        return False
+    return not sign.startswith("==") or (len(value) > 5 and any(one.isdigit() for one in value))
 
 
 def _end_of_quoted(text: str, begin: int, escape: str, quote: str) -> int:

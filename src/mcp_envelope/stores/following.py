@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -15,16 +16,25 @@ from mcp_envelope.core.ports import Source
 from .index import LINES, Index
 
 _log: Final = logging.getLogger("mcp_envelope.stores")
-_TROUBLE: Final = (OSError, EnvelopeError, ConfigError, sqlite3.Error, MemoryError, ValueError)
 #: Kibibytes of the index that are kept in memory: the process has other things to do.
 _CACHE: Final = 2_000
+_ENDED: Final = (
+    "the search index follows the record no longer: %s: %s; the record itself is complete, and "
+    "what searches it takes in the rest; restart the gateway, and report this"
+)
+_TROUBLE: Final = (
+    *(OSError, EnvelopeError, ConfigError, sqlite3.Error, MemoryError, ValueError),
+    # What an index holds that somebody edited, or that is damaged in a way SQLite does not see.
+    *(TypeError, LookupError, ArithmeticError, RuntimeError),
+)
 
 
 class Follower:
     """Follows a ledger while it is written: what is new is in the index ``every`` seconds later.
 
     ``open_source`` opens the ledger for reading; it is called in the thread. Whatever goes wrong
-    is logged once and tried again later; nobody else learns of it.
+    is logged once and tried again later; nobody else learns of it. What nobody thought of ends
+    the thread, and the log says so.
     """
 
     def __init__(
@@ -61,13 +71,18 @@ class Follower:
             self._thread.join(wait)
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                self._follow()
-            except _TROUBLE as error:
-                if not self._stop.is_set():
-                    self._report(error)
-                self._stop.wait(self._retry)
+        try:
+            while not self._stop.is_set():
+                try:
+                    self._follow()
+                except _TROUBLE as error:
+                    if not self._stop.is_set():
+                        self._report(error)
+                    self._stop.wait(self._retry)
+        finally:
+            end = sys.exception()
+            if end is not None:  # its traceback is shown by threading.excepthook
+                _log.error(_ENDED, type(end).__name__, end)
 
     def _follow(self) -> None:
         source = self._open_source()

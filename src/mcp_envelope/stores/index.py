@@ -1,7 +1,9 @@
 """A search index over a ledger, in a file beside it: ``PATH.index``.
 
-It is derived from the ledger and holds nothing of its own: it may be deleted at any time, and
-whatever is wrong with it, it is made anew. Several processes may follow one ledger at once.
+It is derived from the ledger and holds nothing of its own: it may be deleted at any time. It is
+made anew where SQLite finds it damaged, or where the ledger no longer has the last line that it
+knows. Nothing else is compared: what somebody writes into it, or takes out, is believed, so it is
+no evidence of what the ledger holds. Several processes may follow one ledger at once.
 """
 
 from __future__ import annotations
@@ -153,7 +155,7 @@ class Index:
         raise LedgerError(f"no index can be made of {self.source.url}", hint="verify the ledger")
 
     def renew(self) -> None:
-        """Throw away what is there, as it is damaged, and begin anew."""
+        """Throw away what is there and begin anew."""
         self._file.renew()
         self._attach()
 
@@ -235,7 +237,10 @@ class Index:
             return None
 
     def _check(self, state: _State, line_at: Callable[[int], bytes | None]) -> None:
-        """See that the ledger still has the last line that we know, and so all before it."""
+        """See that the ledger still has the last line that we know.
+
+        If nobody altered ledger or index it has all before it, too; that is for ``verify``.
+        """
         if state.last >= 0:
             text = line_at(state.last)
             if text is None or sha256(text).hexdigest() != state.digest:

@@ -141,15 +141,19 @@ TAKE_IN: Final = (
         "INSERT OR IGNORE INTO subjects(kind, tool) SELECT ifnull(kind, ''), ifnull(tool, '') "
         "FROM batch GROUP BY 1, 2"
     ),
-    # Which line began the call that a line ends: the last one before it.
+    # Which line began the call that a line ends: the last one before it. Each of many lines with
+    # one request id is looked at once.
     (
-        "INSERT INTO ended SELECT s.place, max(a.place) FROM batch s JOIN batch a "
-        "ON a.request = s.request AND a.event = 'admitted' AND a.place < s.place "
-        "WHERE s.event = 'settled' GROUP BY s.place"
+        "INSERT INTO ended SELECT place, begun FROM (SELECT place, event, "
+        "max(CASE event WHEN 'admitted' THEN place END) OVER (PARTITION BY request ORDER BY place) "
+        "AS begun FROM batch WHERE request NOT NULL AND event IN ('admitted', 'settled')) "
+        "WHERE event = 'settled' AND begun NOT NULL"
     ),
     (
-        "INSERT OR IGNORE INTO ended SELECT s.place, max(o.place) FROM batch s JOIN open o "
-        "ON o.request = s.request WHERE s.event = 'settled' GROUP BY s.place"
+        "INSERT INTO ended SELECT place, begun FROM (SELECT s.place AS place, (SELECT o.place FROM "
+        "open o WHERE o.request = s.request ORDER BY o.place DESC LIMIT 1) AS begun FROM batch s "
+        "WHERE s.event = 'settled' AND s.place NOT IN (SELECT place FROM ended)) "
+        "WHERE begun NOT NULL"
     ),
     (
         f"INSERT INTO others SELECT {_PLAIN_ROW} FROM batch b WHERE b.place IN ({_BEGUN}) OR event "

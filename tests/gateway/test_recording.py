@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import sys
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +16,17 @@ import pytest
 from tests.core.facts import some_facts
 from tests.faults.scene import until
 
+from mcp_envelope.core.entry import GENESIS
 from mcp_envelope.core.notes import Checkpoint, Note
+from mcp_envelope.core.ports import LedgerError
 from mcp_envelope.core.signing import is_signed_by
 from mcp_envelope.core.verification import Verifier
 from mcp_envelope.gateway import recording
 from mcp_envelope.gateway.clockwork import Clockwork
 from mcp_envelope.gateway.keys import KeyFileError, signers
-from mcp_envelope.gateway.publishing import Publisher
+from mcp_envelope.gateway.publishing import PublishedFile, Publisher
 from mcp_envelope.gateway.settings import RecordSettings, Settings
-from mcp_envelope.stores import read_ledger
+from mcp_envelope.stores import open_ledger, read_ledger
 
 CAT = [sys.executable, "-c", "import sys; open(sys.argv[1], 'ab').write(sys.stdin.buffer.read())"]
 
@@ -161,7 +165,7 @@ def test_a_program_that_hangs_is_ended(tmp_path: Path, caplog: pytest.LogCapture
     )
 
     async def work() -> None:
-        publisher = Publisher(None, [sys.executable, "-c", program, str(sink)], timeout=0.5)
+        publisher = Publisher([sys.executable, "-c", program, str(sink)], timeout=0.5)
         publisher.put(b"first")
         await asyncio.sleep(0.1)
         for note in (b"second", b"third"):
@@ -197,3 +201,95 @@ def test_lines_go_when_they_are_too_old(
     (file,) = (tmp_path / "archive").iterdir()
     archived = [json.loads(line) for line in file.read_bytes().splitlines()]
     assert [*archived, *left][: len(before)] == before
+
+
+def rewritten(path: Path) -> None:
+    """What somebody without the key may do: other lines, a chain that holds, no checkpoints."""
+    prev = GENESIS
+    kept: list[bytes] = []
+    for text in path.read_bytes().splitlines():
+        entry = json.loads(text)
+        if entry["event"] != "checkpoint":
+            entry.update(seq=len(kept), prev=prev, tool="forged")
+            kept.append(json.dumps(entry, separators=(",", ":")).encode())
+            prev = sha256(kept[-1]).hexdigest()
+    path.write_bytes(b"".join(line + b"\n" for line in kept))
+
+
+def test_what_somebody_else_wrote_is_not_signed(tmp_path: Path) -> None:
+    """A ledger that was rewritten and lost its checkpoints would be a signed one after a start."""
+    settings = replace(settings_of(tmp_path), ledger=f"jsonl:{tmp_path}/calls.jsonl")
+    written(settings, 20)
+    rewritten(tmp_path / "calls.jsonl")
+    with pytest.raises(LedgerError, match=r"is not the ledger|is older than it was"):
+        written(settings, 1)
+
+
+def test_an_older_copy_is_not_gone_on_with(tmp_path: Path) -> None:
+    """It says so, and how to go on with it all the same."""
+    settings = settings_of(tmp_path)
+    written(settings, 5)
+    copy = (tmp_path / "calls.db").read_bytes()
+    written(settings, 5)
+    for left in tmp_path.glob("calls.db*"):
+        left.unlink()
+    (tmp_path / "calls.db").write_bytes(copy)
+    with pytest.raises(LedgerError, match="is older than it was: it has 6 lines") as caught:
+        written(settings, 1)
+    assert (tmp_path / "calls.db").read_bytes()[100:] == copy[100:]
+    memory = re.search(r"delete (\S+) first", str(caught.value))
+    assert memory is not None
+    Path(memory[1]).unlink()
+    written(settings, 1)
+    assert len(entries(settings)) == 8
+
+
+def test_lines_that_nobody_signed_are_told_of(tmp_path: Path) -> None:
+    """By the gateway that goes on behind them; so is a ledger that begins anew, or is foreign."""
+    settings = settings_of(tmp_path)
+    remarks = []
+
+    async def work(settings: Settings) -> None:
+        async with recording.opened(settings, Clockwork.real()) as record:
+            remarks.append(record.remarks)
+            await record.ledger.append(some_facts(event="refused"))
+
+    async def killed() -> None:
+        ledger = open_ledger(settings.ledger)
+        for _ in range(3):
+            await ledger.append(some_facts(event="refused"))
+        await ledger.close()
+
+    asyncio.run(killed())
+    asyncio.run(work(settings))
+    asyncio.run(work(settings))
+    asyncio.run(killed())
+    asyncio.run(work(settings))
+    for left in tmp_path.glob("calls.db*"):
+        left.unlink()
+    asyncio.run(work(settings))
+    asyncio.run(work(replace(settings, record=RecordSettings(key=str(tmp_path / "other.key")))))
+    assert [" ".join(said) for said in remarks[:3]] == [
+        "goes on behind 3 lines that stand behind any checkpoint",
+        "",
+        "goes on behind 3 lines that stand behind the checkpoint in line 6",
+    ]
+    assert re.fullmatch(r"begins anew: before it there was mcp\S+, of 12 lines", remarks[3][0])
+    assert remarks[4] == ("goes on behind 2 lines that no key of this machine has signed",)
+
+
+def test_evidence_is_not_overwritten(tmp_path: Path) -> None:
+    """Two ledgers with one file to publish to: the second one's goes beside it."""
+    note = tmp_path / "newest.txt"
+    settings = settings_of(tmp_path, publish_file=str(note))
+    written(settings, 1)
+    first = note.read_bytes()
+    written(replace(settings, ledger=f"sqlite:{tmp_path}/second.db"), 1, tool="other")
+    assert note.read_bytes() == first
+    (other,) = tmp_path.glob("newest-*.txt")
+    assert Note.parse(other.read_bytes()).text != Note.parse(first).text
+    keep = PublishedFile(note).keep
+    keep(first)
+    written(settings, 1)
+    with pytest.raises(OSError, match="this one is over less"):
+        keep(first)

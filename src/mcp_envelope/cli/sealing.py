@@ -12,9 +12,10 @@ import mcp_envelope as me
 from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.ports import LedgerError, Sealing, Writing
 from mcp_envelope.core.proving import Standing, newest_checkpoint
-from mcp_envelope.core.signing import Signer
+from mcp_envelope.core.signing import Signer, is_signed_by
 from mcp_envelope.gateway import keys
 from mcp_envelope.gateway.clockwork import Clockwork
+from mcp_envelope.gateway.remembering import Memory
 from mcp_envelope.stores import open_ledger
 
 from .records import opened
@@ -88,7 +89,7 @@ def sealed(url: str, arguments: argparse.Namespace, *, beyond: int | None = None
         return Sealed(before.newest, before.behind, why_not=why_not)
     signers, made = signers_of(path)
     try:
-        asyncio.run(_seal(url, signers))
+        asyncio.run(_seal(url, signers, path))
     except LedgerError as error:
         if not error.taken:
             raise
@@ -118,10 +119,17 @@ def writing_with(signers: Sequence[Signer]) -> Writing:
     )
 
 
-async def _seal(url: str, signers: Sequence[Signer]) -> None:
+async def _seal(url: str, signers: Sequence[Signer], key: Path | None) -> None:
     ledger = open_ledger(url, writing=writing_with(signers))
+    memory = Memory(keys.key_path(key), ledger.url)
     try:
+        with opened(ledger.url) as source:
+            memory.examine(source, [one.key for one in keys.stored(key)])
         await ledger.seal()
+        with opened(ledger.url) as source:
+            newest = newest_checkpoint(source)
+        if newest is not None:
+            memory.keep(str(newest.note).encode())
     finally:
         await ledger.close()
 
@@ -138,10 +146,12 @@ def foreign(newest: Standing | None) -> str:
 
     So the copy of a ledger that an auditor looks at stays as it is.
     """
-    if newest is None or not newest.sealed.keys:
+    if newest is None:  # if one was signed here before and is gone, it is remembered
         return ""
-    mine = [one.key for one in keys.stored() if one.has_private]
-    if set(mine) & set(newest.sealed.keys):
-        return ""
+    try:
+        if any(is_signed_by(newest.note, one.key) for one in keys.stored() if one.has_private):
+            return ""
+    except EnvelopeError as error:
+        return error.message
     names = ", ".join(one.name for one in newest.sealed.keys)
     return f"{names} signs this ledger, and this machine has no such key (--key-file names one)"

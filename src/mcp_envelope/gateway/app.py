@@ -84,7 +84,7 @@ class Gateway:
             if len(routes) > 1 and not settings.namespace:
                 await check_names(routes, ground)
             gateway = cls(settings, ground, routes, _desk(routes, settings, ground), record)
-            await _say_started(ground)
+            await _say_started(ground, record.remarks)
             chores = (gateway._tidy(), record.watch(), record.retain())
             tasks = [asyncio.create_task(each) for each in chores]
             try:
@@ -190,9 +190,10 @@ def _desk(routes: dict[str, Route], settings: Settings, ground: Ground) -> _Desk
     return single(next(iter(routes.values())), ground)
 
 
-async def _say_started(ground: Ground) -> None:
+async def _say_started(ground: Ground, remarks: tuple[str, ...]) -> None:
+    facts = started(time=ground.now(), instance=ground.instance, warnings=remarks)
     try:
-        await ground.ledger.append(started(time=ground.now(), instance=ground.instance))
+        await ground.ledger.append(facts)
     except EnvelopeError as error:
         raise LedgerError(error.message, hint=error.hint) from None
 

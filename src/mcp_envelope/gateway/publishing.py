@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
+
+from mcp_envelope.core.errors import EnvelopeError
+from mcp_envelope.core.notes import Checkpoint, Note
 
 from .ground import log
 from .whole_file import WholeFile
@@ -19,6 +22,9 @@ _TIMEOUT: Final = 30.0
 _CLOSING: Final = 2.0
 _SHOWN: Final = 300
 
+#: Keeps a note somewhere. It may take its time; OSError if it cannot.
+Keep = Callable[[bytes], None]
+
 
 class Publisher:
     """Publishes one note at a time; of those that wait meanwhile only the newest is kept.
@@ -26,10 +32,9 @@ class Publisher:
     What goes wrong is logged, and never stops a call: the next note covers all lines before it.
     """
 
-    def __init__(
-        self, file: Path | None, command: Sequence[str], timeout: float = _TIMEOUT
-    ) -> None:
-        self._file = file
+    def __init__(self, command: Sequence[str], timeout: float = _TIMEOUT) -> None:
+        #: Where each note is kept, before the command is given it.
+        self.places: Final[list[Keep]] = []
         self._command = tuple(command)
         self._timeout = timeout
         self._next: bytes | None = None
@@ -37,7 +42,7 @@ class Publisher:
 
     def put(self, note: bytes) -> None:
         """Publish a note, soon. In the event loop; returns at once."""
-        if self._file is None and not self._command:
+        if not self.places and not self._command:
             return
         self._next = note
         if self._task is None or self._task.done():
@@ -57,11 +62,11 @@ class Publisher:
     async def _work(self) -> None:
         while (note := self._next) is not None:
             self._next = None
-            if self._file is not None:
+            for keep in self.places:
                 try:
-                    await asyncio.to_thread(_write, self._file, note)
+                    await asyncio.to_thread(keep, note)
                 except OSError as error:
-                    log.error("a checkpoint could not be written to %s: %s", self._file, error)
+                    log.error("a checkpoint could not be kept elsewhere: %s", error)
             if self._command:
                 await self._run(note)
 
@@ -92,11 +97,36 @@ class Publisher:
             log.error("the command %s ended with %d: %r", name, process.returncode, reason)
 
 
-def _write(path: Path, note: bytes) -> None:
-    """Replace a file, so that whoever reads it finds the old note or the new one, whole."""
-    file = WholeFile(path, mode=0o644, over=True)
+class PublishedFile:
+    """A file that each checkpoint replaces: whoever reads it finds one of them, whole.
+
+    Evidence is not overwritten: one of another ledger stays, and ours goes into a file beside
+    it that is named after our origin; one of ours that covers more stays as well.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def keep(self, note: bytes) -> None:
+        """Write a note. OSError if that cannot be done, or must not."""
+        ours = Checkpoint.parse(Note.parse(note).text)
+        path = self._path
+        there = _checkpoint_in(path)
+        if there is not None and there.origin != ours.origin:
+            path = path.with_name(f"{path.stem}-{ours.origin[-8:]}{path.suffix}")
+            there = _checkpoint_in(path)
+        if there is not None and there.origin == ours.origin and there.size > ours.size:
+            raise OSError(f"{path} has one over {there.size} lines, and this one is over less")
+        try:
+            with WholeFile(path, mode=0o644, over=True) as file:
+                file.write(note)
+                file.finish()
+        except OSError as error:
+            raise OSError(f"{path}: {error.strerror}") from None
+
+
+def _checkpoint_in(path: Path) -> Checkpoint | None:
     try:
-        file.write(note)
-        file.finish()
-    finally:
-        file.discard()
+        return Checkpoint.parse(Note.parse(path.read_bytes()).text)
+    except (FileNotFoundError, EnvelopeError):
+        return None

@@ -18,15 +18,16 @@ from mcp_envelope.stores.following import Follower
 from .archiving import Archive, Plan, older_than, planned, remove
 from .clockwork import Clockwork
 from .ground import log
-from .keys import retire, signers
+from .keys import key_path, retire, signers, stored
 from .parts import ledger_name_of
-from .publishing import Publisher
+from .publishing import PublishedFile, Publisher
+from .remembering import Memory
 from .settings import RecordSettings, Settings
 
 #: A ledger that is gone with its process needs no signature and no index.
 _MEMORY: Final = "memory:"
 #: Seconds from the start to the first look for lines that are too old, and between two.
-_FIRST_LOOK: Final = 30.0
+_FIRST_LOOK: Final = 2.0
 _EVERY_LOOK: Final = 3_600.0
 
 
@@ -34,11 +35,12 @@ _EVERY_LOOK: Final = 3_600.0
 class Recording:
     """A ledger that is open, and what is to be said of it when the gateway starts.
 
-    ``signed`` says by which key, empty if by none.
+    ``signed`` says by which key, empty if by none; ``remarks`` are for its first line.
     """
 
     ledger: Ledger
     signed: str
+    remarks: tuple[str, ...]
     publisher: Publisher
     settings: RecordSettings
 
@@ -87,6 +89,15 @@ def _plan(url: str, days: int) -> Plan:
         source.close()
 
 
+def _examined(memory: Memory, url: str, key: Path | None) -> tuple[str, ...]:
+    """What the first line has to say of the ledger; LedgerError if it may not be gone on with."""
+    source = read_ledger(url)
+    try:
+        return memory.examine(source, [one.key for one in stored(key)])
+    finally:
+        source.close()
+
+
 def _retire(key: Path | None) -> None:
     """Delete private keys that were replaced long ago, now that they have signed along."""
     try:
@@ -105,13 +116,13 @@ async def opened(settings: Settings, clockwork: Clockwork) -> AsyncIterator[Reco
     At the end it is sealed, that is published, and it is closed.
     """
     record = settings.record
-    file = Path(record.publish_file) if record.publish_file is not None else None
-    publisher = Publisher(file, record.publish_command)
     key = Path(record.key) if record.key is not None else None
-    sealing, signed = None, ""
-    if record.checkpoints and settings.ledger != _MEMORY:
-        keys, is_new = signers(key)
-        signed = f"{keys[0].key.name}{', a new key: mcp-envelope keys show' if is_new else ''}"
+    is_signed = record.checkpoints and settings.ledger != _MEMORY
+    keys, is_new = signers(key) if is_signed else ([], False)
+    signed = f"{keys[0].key.name}{', a new key: mcp-envelope keys show' * is_new}" if keys else ""
+    publisher = Publisher(record.publish_command)
+    sealing = None
+    if keys:
         sealing = Sealing(
             signers=keys,
             now=clockwork.now,
@@ -121,9 +132,20 @@ async def opened(settings: Settings, clockwork: Clockwork) -> AsyncIterator[Reco
         )
     writing = Writing(durability=settings.durability, sealing=sealing)
     ledger = open_ledger(settings.ledger, name=ledger_name_of(settings), writing=writing)
+    remarks: tuple[str, ...] = ()
+    if keys:
+        memory = Memory(key_path(key), ledger.url)
+        try:
+            remarks = await asyncio.to_thread(_examined, memory, ledger.url, key)
+        except BaseException:
+            await ledger.close()
+            raise
+        publisher.places.append(memory.keep)
+        if record.publish_file is not None:
+            publisher.places.append(PublishedFile(Path(record.publish_file)).keep)
     if clockwork.is_deterministic:
         record = replace(record, checkpoint_time=0.0, keep_days=0)
-    made = Recording(ledger, signed, publisher, record)
+    made = Recording(ledger, signed, remarks, publisher, record)
     follower = Follower(lambda: read_ledger(ledger.url))
     if record.index and ledger.url != _MEMORY:
         follower.start()
@@ -134,5 +156,5 @@ async def opened(settings: Settings, clockwork: Clockwork) -> AsyncIterator[Reco
         await made.seal()
         await publisher.close()
         await ledger.close()
-        if sealing is not None and len(sealing.signers) > 1:
+        if len(keys) > 1:
             _retire(key)

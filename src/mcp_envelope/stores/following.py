@@ -16,6 +16,8 @@ from .index import LINES, Index
 
 _log: Final = logging.getLogger("mcp_envelope.stores")
 _TROUBLE: Final = (OSError, EnvelopeError, ConfigError, sqlite3.Error, MemoryError, ValueError)
+#: Kibibytes of the index that are kept in memory: the process has other things to do.
+_CACHE: Final = 2_000
 
 
 class Follower:
@@ -73,6 +75,7 @@ class Follower:
             self._index = index = Index(source, temporary=False)
             try:
                 while not self._stop.is_set():
+                    index.db.execute(f"PRAGMA cache_size = -{_CACHE}")  # it may have been reopened
                     taken = index.turn(self._most)
                     self._is_failing = False
                     self._stop.wait(self._pause if taken else self._every)

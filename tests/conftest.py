@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -45,14 +46,36 @@ def find_program(name: str) -> str | None:
     return shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
 
 
+def _has_disk(kind: str) -> bool:
+    """Whether we may mount a disk of our own, or make a file that even root cannot change."""
+    with tempfile.TemporaryDirectory() as folder:
+        probe = Path(folder) / "probe"
+        if kind == "small":
+            probe.mkdir()
+            does = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(probe)]
+            undoes = ["umount", str(probe)]
+        else:
+            probe.touch()
+            does, undoes = ["chattr", "+i", str(probe)], ["chattr", "-i", str(probe)]
+        if shutil.which(does[0]) is None:
+            return False
+        if subprocess.run(does, capture_output=True, check=False).returncode:
+            return False
+        subprocess.run(undoes, check=True)
+    return True
+
+
 def demand(name: str) -> str:
     """Where ``name`` is: a program, `module:NAME`, or `peers:NAME`, an environment of peers.
 
-    Skips or fails the test that asks in vain.
+    Or `disk:small`, a disk that we may mount, `disk:unchangeable`, one with files that even root
+    cannot change. Skips or fails the test that asks in vain.
     """
     kind, _, part = name.partition(":")
     if kind == "module":
         found = name if importlib.util.find_spec(part) else None
+    elif kind == "disk":
+        found = name if _has_disk(part) else None
     elif kind == "peers":
         found = name if (ROOT / ".venvs" / part / "mcp-envelope-ready").exists() else None
     else:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.stores.processes import small_disk
 
 #: Names of tests, and how the ids of their slow cases look.
 _SLOW = {
@@ -28,8 +28,6 @@ _SLOW = {
     ("test_crash.py", "test_connections_are_reset"): ("2025",),
 }
 
-_NO_MOUNT = "absent on this machine: the right to mount a small disk"
-
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -45,15 +43,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 2 MiB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
-    try:
-        done = subprocess.run(mount, capture_output=True, check=False)
-    except FileNotFoundError:
-        pytest.skip(_NO_MOUNT)
-    if done.returncode:
-        pytest.skip(_NO_MOUNT)
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
+    """A disk of 2 MiB, for tests that require `disk:small`."""
+    with small_disk(tmp_path / "disk", "2m") as place:
+        yield place

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -113,12 +112,8 @@ def test_truncated(scheme: str, tmp_path: Path) -> None:
 
 @contextmanager
 def unchangeable(path: Path) -> Iterator[None]:
-    """A file that even root may not change."""
-    if shutil.which("chattr") is None:
-        pytest.skip("absent on this machine: chattr")
-    done = subprocess.run(["chattr", "+i", str(path)], capture_output=True, check=False)
-    if done.returncode:
-        pytest.skip("absent on this machine: a file system with unchangeable files")
+    """A file that even root may not change, for tests that require `disk:unchangeable`."""
+    subprocess.run(["chattr", "+i", str(path)], check=True)
     try:
         yield
     finally:
@@ -130,6 +125,7 @@ def remount(disk: Path, how: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)
 
 
+@pytest.mark.requires("disk:unchangeable")
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_made_unchangeable(scheme: str, tmp_path: Path) -> None:
     """Calls are refused as long as nothing can be written, and then go on without a restart."""
@@ -148,6 +144,7 @@ def test_made_unchangeable(scheme: str, tmp_path: Path) -> None:
     run(work())
 
 
+@pytest.mark.requires("disk:small")
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_read_only_folder(scheme: str, tmp_path: Path, disk: Path) -> None:
     """A gateway whose ledger cannot be written from the start says so, and ends with 3."""

@@ -23,6 +23,7 @@ def fill(ballast: Path) -> None:
                     pass
 
 
+@pytest.mark.requires("disk:small")
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_under_load(scheme: str, tmp_path: Path, disk: Path) -> None:
     """Calls are refused while the disk is full, and none of them is done; then all is well."""
@@ -54,6 +55,7 @@ def test_under_load(scheme: str, tmp_path: Path, disk: Path) -> None:
     run(work())
 
 
+@pytest.mark.requires("disk:small")
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_between_admitted_and_settled(scheme: str, tmp_path: Path, disk: Path) -> None:
     """A call whose end cannot be recorded is told that its outcome is unknown."""
@@ -83,6 +85,7 @@ def test_between_admitted_and_settled(scheme: str, tmp_path: Path, disk: Path) -
     run(work())
 
 
+@pytest.mark.requires("disk:small")
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_to_the_end(scheme: str, tmp_path: Path, disk: Path) -> None:
     """A gateway that is stopped while the disk is full ends in order, and the next one goes on."""
@@ -110,6 +113,7 @@ def test_to_the_end(scheme: str, tmp_path: Path, disk: Path) -> None:
     run(work())
 
 
+@pytest.mark.requires("disk:small")
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_from_the_start(scheme: str, tmp_path: Path, disk: Path) -> None:
     """A gateway that cannot write its first line does not start: it says why, and ends with 3."""

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.facts import some_facts
 from tests.stores.chain import entries_of, follow, lines_of
+from tests.stores.processes import small_disk
 
 from mcp_envelope.core.entry import GENESIS, Facts, Receipt, line
 from mcp_envelope.core.errors import EnvelopeError
@@ -250,20 +251,12 @@ def test_a_file_that_cannot_grow_fails_appends_and_recovers(path: Path) -> None:
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 64 KiB, where we may make one."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
-    try:
-        done = subprocess.run(mount, capture_output=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount here")
-    if done.returncode:
-        pytest.skip("no file systems may be mounted here")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
+    """A disk of 64 KiB."""
+    with small_disk(tmp_path / "disk", "64k") as place:
+        yield place
 
 
+@pytest.mark.requires("disk:small")
 def test_a_full_disk_fails_appends_until_there_is_room(full_disk: Path) -> None:
     """And what was acknowledged before stays."""
     path = full_disk / "calls.jsonl"

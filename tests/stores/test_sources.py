@@ -250,6 +250,7 @@ def test_a_line_that_is_two_is_read_as_two(tmp_path: Path) -> None:
         assert list(source.physical())[2:] == [b"a\n", b"b\r\n"]
 
 
+@pytest.mark.requires("disk:small")
 def test_a_ledger_on_a_read_only_disk_is_read(tmp_path: Path, url: str) -> None:
     """Where SQLite cannot make the files beside it that it likes to have."""
     with small_disk(tmp_path / "disk", "8m") as disk:

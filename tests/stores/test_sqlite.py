@@ -215,6 +215,7 @@ def test_what_was_told_survives_hundreds_of_kills(tmp_path: Path, scheme: str, s
 # -- the disk --
 
 
+@pytest.mark.requires("disk:small")
 def test_a_full_disk_fails_appends_until_there_is_room(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

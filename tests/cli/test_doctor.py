@@ -265,6 +265,22 @@ def test_a_ledger_that_does_not_hold(
     assert "do: mcp-envelope ledger verify says more" in said
 
 
+def test_an_older_copy_of_a_ledger(run: Run, tmp_path: Path, state: Path, kind: str) -> None:
+    """A gateway would not go on with it: it has signed more lines than there are now."""
+    url = write(url_in(tmp_path, kind), 3, seal=False)
+    path = Path(url.partition(":")[2])
+    copy = path.read_bytes()
+    assert run("ledger", "checkpoint", url, "--out", str(tmp_path / "kept")).code == 0
+    assert line(run("doctor", "--ledger", url, "--", "nosuch").out, "store").startswith("ok ")
+    path.write_bytes(copy)
+    done = run("doctor", "--ledger", url, "--", "nosuch")
+    assert done.code == 3
+    said = line(done.out, "store")
+    assert said.startswith("problem ")
+    assert "is older than it was: it has 8 lines" in said
+    assert "do: put the newer one back" in said
+
+
 def test_where_checkpoints_and_old_lines_go(run: Run, tmp_path: Path, state: Path) -> None:
     """The folder of one file, the program, the archive: each is looked at, nothing is made."""
     (tmp_path / "file").touch()

@@ -46,7 +46,11 @@ class _Done(NamedTuple):
 
 def configure(parser: Parser) -> None:
     """Add the verb's arguments."""
-    parser.add_argument("ledger", metavar="URL|FILE", help="the ledger: sqlite:PATH, or its file")
+    parser.add_argument(
+        "ledger",
+        metavar="URL|FILE",
+        help="the ledger: sqlite:PATH, its file, or the name of its upstream",
+    )
     parser.add_argument(
         "--keep", metavar="AGE", help="remove what is older: 90d, or a number of s, m, h, d or w"
     )

@@ -21,6 +21,7 @@ from mcp_envelope.stores.locks import holder_of, note_of
 from . import parts
 from .checkup import BROKEN, UNREACHABLE, Finding
 from .keys import key_path, stored
+from .remembering import Memory
 from .settings import Settings
 
 _AHEAD: Final = 60.0
@@ -41,7 +42,7 @@ def store(settings: Settings) -> Iterator[Finding]:
     if wrong is not None:
         yield wrong
     elif path.exists():
-        yield from _existing(url, path, is_named=settings.ledger is not None)
+        yield from _existing(url, path, settings)
     else:
         yield Finding("store", "ok", f"{url} will be made")
 
@@ -127,7 +128,8 @@ def _obstacle(
     return None
 
 
-def _existing(url: str, path: Path, *, is_named: bool) -> Iterator[Finding]:
+def _existing(url: str, path: Path, settings: Settings) -> Iterator[Finding]:
+    is_named = settings.ledger is not None
     locked = note_of(path) if url.startswith("sqlite:") else path
     try:
         held = holder_of(locked, path)
@@ -139,6 +141,8 @@ def _existing(url: str, path: Path, *, is_named: bool) -> Iterator[Finding]:
         yield Finding("store", "problem", held.message, held.hint, UNREACHABLE)
     elif held is not None:
         yield Finding("store", "ok", f"{held.message}: the next free file beside it is used")
+    elif not damage and (other := _other(url, settings)) is not None:
+        yield Finding("store", "problem", other.message, other.hint, UNREACHABLE)
     elif not damage:
         yield Finding("store", "ok", f"{url} goes on: {count:,} lines")
     if damage:
@@ -164,6 +168,23 @@ def _newest(url: str) -> tuple[int, float | None, str]:
         source.close()
 
 
+def _other(url: str, settings: Settings) -> LedgerError | None:
+    """Why a gateway would not go on with a ledger: it is not the one that was signed here."""
+    named = settings.record.key
+    path = key_path(Path(named) if named is not None else None)
+    source = read_ledger(url)
+    try:
+        if settings.record.checkpoints:
+            Memory(path, source.url).examine(source, [one.key for one in stored(path)])
+    except LedgerError as error:
+        return error
+    except (ConfigError, EnvelopeError, OSError):
+        return None  # of the key, of which more is said elsewhere
+    finally:
+        source.close()
+    return None
+
+
 def _damage(source: Source) -> str:
     """What does not hold: of all lines, or where they are many of the last checkpoint."""
     first, end = source.bounds()
@@ -176,12 +197,12 @@ def _damage(source: Source) -> str:
             damage = verifier.finish().damage
             return f"line {damage.seq}: {damage}" if damage is not None else ""
         last = newest_checkpoint(source)
+        if last is None:
+            return ""
+        said, own = last.checkpoint, origin(source)
+        is_same = range_hash(0, said.size, source.subtree) == said.root
     except (UnprovenError, LedgerError) as error:
         return error.message
-    if last is None:
-        return ""
-    said, own = last.checkpoint, origin(source)
-    is_same = range_hash(0, said.size, source.subtree) == said.root
     if is_same and own in (None, said.origin):
         return ""
     return f"its last checkpoint, line {last.seq}, is not about its lines"

@@ -25,6 +25,7 @@ from tests.stores.sealed import root_of, writing
 from mcp_envelope.core.entry import GENESIS, line
 from mcp_envelope.core.errors import ConfigError
 from mcp_envelope.core.merkle import inclusion_proof, leaf_hash, verify_inclusion
+from mcp_envelope.core.pieces import read_entry
 from mcp_envelope.core.ports import LedgerError, Source, Store
 from mcp_envelope.stores import STORES, open_ledger, read_ledger
 from mcp_envelope.stores.jsonl import JsonLinesLedger
@@ -239,15 +240,26 @@ def test_a_damaged_database_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
             source.at(caught.value.reached)
 
 
-def test_a_line_that_is_two_is_read_as_two(tmp_path: Path) -> None:
-    """What somebody put into one row of a database, an export would show as well."""
+def test_a_row_that_is_not_one_line_is_none(tmp_path: Path) -> None:
+    """Cut in two, or taken for what its row is not, it would be a line that only some find."""
     url = f"sqlite:{tmp_path / 'calls'}"
-    write(url, 2)
+    lines = write(url, 6)
     with contextlib.closing(sqlite3.connect(tmp_path / "calls")) as connection:
-        connection.execute("INSERT INTO lines VALUES (2, ?)", ("a\nb\r",))
+        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'"):
+            connection.execute(f"DROP TRIGGER {name}")
+        run = connection.execute
+        run("DELETE FROM lines WHERE seq IN (2, 5)")
+        run("UPDATE lines SET line = ? WHERE seq = 1", (lines[1] + b"\n" + lines[2],))
+        run("UPDATE lines SET seq = 9 WHERE seq = 4")
+        run("INSERT INTO lines VALUES (10, zeroblob(500000)), (11, 'a')")
         connection.commit()
     with contextlib.closing(read_ledger(url)) as source:
-        assert list(source.physical())[2:] == [b"a\n", b"b\r\n"]
+        pieces = list(source.physical())
+    assert [piece for piece in pieces if read_entry(piece)] == [lines[0] + b"\n", lines[3] + b"\n"]
+    assert pieces[1] == b"row 1: " + lines[1] + b"\\n" + lines[2] + b"\n"
+    assert pieces[-1] == b"row 11: a\n"
+    assert max(map(len, pieces)) < 70_000
+    assert all(piece.count(b"\n") == 1 for piece in pieces)
 
 
 def test_a_ledger_on_a_read_only_disk_is_read(tmp_path: Path, url: str) -> None:

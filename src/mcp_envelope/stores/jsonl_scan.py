@@ -14,12 +14,10 @@ from mcp_envelope.core.ports import LedgerError, Placed
 from mcp_envelope.core.seal import origin_of
 
 from .draft import SEALED, Head
+from .links import BEGIN, seq_of
 from .remarks import check_sealed
 from .tail import Tail
 
-_BEGIN: Final = re.compile(
-    rb'\{"v":1,"event":"[a-z]+","seq":(0|[1-9][0-9]{0,18}),"prev":"[0-9a-f]{64}",'
-)
 _END: Final = b"]}\n"
 _TORN: Final = b'"warnings":["torn tail: the '
 _CLAIM: Final = re.compile(
@@ -27,12 +25,6 @@ _CLAIM: Final = re.compile(
 )
 _BUFFER: Final = 1 << 20
 _HINT: Final = "keep it, and name another file; mcp-envelope ledger verify says more"
-
-
-def seq_of(line: bytes) -> int | None:
-    """The number that a line gives itself; None if it looks like no line."""
-    found = _BEGIN.match(line)
-    return int(found[1]) if found is not None else None
 
 
 def placed(file: BinaryIO) -> Iterator[Placed]:
@@ -47,7 +39,7 @@ def placed(file: BinaryIO) -> Iterator[Placed]:
         end = at + len(piece)
         if piece[-1:] != b"\n":
             break
-        if piece.endswith(_END) and end - at <= MOST + 1 and _BEGIN.match(piece):
+        if piece.endswith(_END) and end - at <= MOST + 1 and BEGIN.match(piece):
             if held is not None and not (_TORN in piece and _is_torn(held, loose, piece)):
                 yield held
             held = Placed(at, end, piece[:-1])

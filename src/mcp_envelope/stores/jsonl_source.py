@@ -15,7 +15,8 @@ from mcp_envelope.core.seal import Removed
 
 from .draft import SEGMENT, STEP, grown
 from .jsonl_bodies import body_of
-from .jsonl_scan import placed, seq_of
+from .jsonl_scan import placed
+from .links import seq_of
 from .remarks import newest_removed
 
 _BUFFER: Final = 1 << 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -10,15 +9,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from mcp_envelope.core.entry import MOST
 from mcp_envelope.core.ports import LedgerError, Placed
 from mcp_envelope.core.seal import Removed
 
+from .links import is_row
 from .remarks import newest_removed, removed_in
 from .sqlite_schema import TROUBLE, check, code_of, connect
 from .sqlite_tree import subtree_of
 
 _PATIENCE: Final = 5.0
-_PIECE: Final = re.compile(rb"[^\n]*\n")
 #: Lines that are read at once: no reader holds up the writer's log for longer.
 CHUNK: Final = 512
 _CLOSED: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
@@ -27,11 +27,13 @@ _FOR_NOW: Final = _CLOSED | {
     *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_FULL, sqlite3.SQLITE_INTERRUPT),
     *(sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_MISUSE),
 }
-# What was damaged may be no bytes any more, or nothing at all.
-_ROWS: Final = (
-    "SELECT seq, coalesce(CAST(line AS BLOB), x'') FROM lines WHERE seq >= ? ORDER BY seq LIMIT ?"
+# What was damaged may be no bytes any more, or nothing at all, or far longer than any line.
+_LINE: Final = (
+    f"CASE WHEN typeof(line) = 'blob' AND length(line) <= {MOST} THEN line"
+    f" ELSE coalesce(substr(CAST(line AS BLOB), 1, {MOST + 1}), x'') END"
 )
-_ROW: Final = "SELECT coalesce(CAST(line AS BLOB), x'') FROM lines WHERE seq = ?"
+_ROWS: Final = f"SELECT seq, {_LINE} FROM lines WHERE seq >= ? ORDER BY seq LIMIT ?"  # noqa: S608
+_ROW: Final = f"SELECT {_LINE} FROM lines WHERE seq = ?"  # noqa: S608
 
 
 class SqliteSource:
@@ -55,13 +57,16 @@ class SqliteSource:
         return self.bounds()[1]
 
     def physical(self) -> Iterator[bytes]:
-        """Each line with a newline."""
+        """Each line with a newline; what is not one line with the number of its row is none.
+
+        All who read the database have to see the same lines, and no others find them by number.
+        """
         for rows in self._chunks(0):
-            for _, line in rows:
-                if b"\n" in line:
-                    yield from _PIECE.findall(line + b"\n")
-                else:
+            for seq, line in rows:
+                if is_row(seq, line):
                     yield line + b"\n"
+                else:
+                    yield b"row %d: " % seq + line.replace(b"\n", b"\\n") + b"\n"
 
     def after(self, place: int) -> Iterator[Placed]:
         """The lines from a number on."""

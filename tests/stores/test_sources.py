@@ -376,7 +376,9 @@ def test_a_ledger_that_its_last_checkpoint_is_not_about_is_not_gone_on_with(
         data = bytearray(before)
         data[place] ^= 1
         path.write_bytes(data)
-        with pytest.raises(LedgerError, match=r"damaged: line 299, its last.*; keep it, and name"):
+        with pytest.raises(
+            LedgerError, match=r"damaged: line 299, a checkpoint.*; keep it, and name"
+        ):
             open_ledger(url, writing=writing())
         assert path.read_bytes() == data
 

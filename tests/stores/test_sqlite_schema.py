@@ -12,7 +12,6 @@ import pytest
 from tests.core.facts import some_facts
 
 from mcp_envelope.core.ports import LedgerError
-from mcp_envelope.stores import sqlite_schema
 from mcp_envelope.stores.sqlite import SqliteLedger
 from mcp_envelope.stores.sqlite_schema import APPLICATION, MIGRATIONS, open_database
 from mcp_envelope.stores.sqlite_source import SqliteSource
@@ -192,18 +191,3 @@ def test_a_step_that_fails_changes_nothing(path: Path) -> None:
     ledger = SqliteLedger(path)
     assert asyncio.run(ledger.append(some_facts())).seq == 0
     asyncio.run(ledger.close())
-
-
-def test_a_damaged_ledger_is_not_gone_on_with(path: Path) -> None:
-    """Hashes that are lost cannot be made up."""
-
-    async def write() -> None:
-        ledger = SqliteLedger(path)
-        await asyncio.gather(*(ledger.append(some_facts()) for _ in range(300)))
-        await ledger.close()
-
-    asyncio.run(write())
-    foreign(path, "DROP TRIGGER nodes_stay", "DELETE FROM nodes")
-    with pytest.raises(LedgerError, match=r"lines 0 to 255 is not there.*; keep it, and name"):
-        SqliteLedger(path)
-    assert sqlite_schema.MIGRATIONS == MIGRATIONS

@@ -33,6 +33,12 @@ class Walk:
     seq: int = 0
     prev: str = GENESIS
 
+    @classmethod
+    def at(cls, seq: int, line: bytes) -> Walk:
+        """Before that line, believing what it says of the one before it."""
+        found = BEGIN.match(line)
+        return cls(seq, found[2].decode() if found is not None else GENESIS)
+
     def take(self, line: bytes) -> None:
         """Step over a line. LedgerError if another one belongs there."""
         seq = self.seq

@@ -45,6 +45,8 @@ class SqliteSource:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection = _connect(path)
+        self._noted = 0
+        self._removed: Removed | None = None
 
     @property
     def url(self) -> str:
@@ -75,9 +77,17 @@ class SqliteSource:
                 yield Placed(seq, seq + 1, line)
 
     def _chunks(self, place: int) -> Iterator[list[tuple[int, bytes]]]:
-        """Some lines at a time, none of them in a transaction that goes on."""
+        """Some lines at a time; LedgerError where some of them vanish meanwhile."""
         begun = self.kept_from()
         place = max(place, begun)
+        for rows in self._rows(place):
+            if rows and rows[0][0] != place and self.kept_from() != begun:
+                raise LedgerError(f"{self.path}: lines were removed meanwhile", hint="read it anew")
+            yield rows
+            place = rows[-1][0] + 1 if rows else place
+
+    def _rows(self, place: int) -> Iterator[list[tuple[int, bytes]]]:
+        """Some rows at a time, none of them in a transaction that goes on."""
         count = CHUNK
         while True:
             try:
@@ -87,8 +97,6 @@ class SqliteSource:
                     raise self._broken(error, place) from None
                 count = 1  # as far as one can get
                 continue
-            if rows and rows[0][0] != place and self.kept_from() != begun:
-                raise LedgerError(f"{self.path}: lines were removed meanwhile", hint="read it anew")
             yield rows
             if len(rows) < count:
                 return
@@ -124,15 +132,8 @@ class SqliteSource:
             raise self._broken(error, index << level) from None
 
     def removed(self) -> Removed | None:
-        """As the newest line says that says so of what is gone; None where none can be read."""
-        first = self.kept_from()
-        row = self._one("SELECT value FROM facts WHERE name = 'removal'")
-        if not first or row is None:
-            return None
-        known = self.place_of(_number(row[0]))
-        if known is not None and (found := removed_in(self.at(known), first)):
-            return found
-        return newest_removed(self.after(0), first)
+        """As the newest line that says so says it of what is gone; None if none does."""
+        return self._removed if self.kept_from() else None
 
     def body(self, digest: str) -> bytes | None:
         """What was kept under a SHA-256."""
@@ -149,9 +150,25 @@ class SqliteSource:
         self._connection.close()
 
     def kept_from(self) -> int:
-        """The number before which all lines were removed, 0 if none was."""
+        """The number before which all lines were removed, 0 if none was.
+
+        What is noted of it beside the lines counts only where a checkpoint line says the same.
+        """
         row = self._one("SELECT value FROM facts WHERE name = 'removed'")
-        return _number(row[0]) if row is not None else 0
+        noted = _number(row[0]) if row is not None else 0
+        if noted != self._noted:
+            self._removed = self._removed_of(noted) if noted else None
+            self._noted = noted
+        return noted if self._removed is not None else 0
+
+    def _removed_of(self, count: int) -> Removed | None:
+        row = self._one("SELECT value FROM facts WHERE name = 'removal'")
+        line = self._one(_ROW, _number(row[0])) if row is not None else None
+        if line is not None and (found := removed_in(line[0], count)):
+            return found
+        # The line that says so stands behind what is gone.
+        rows = (Placed(seq, seq + 1, line) for rows in self._rows(count) for seq, line in rows)
+        return newest_removed(rows, count)
 
     def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
         try:

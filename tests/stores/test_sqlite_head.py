@@ -1,4 +1,4 @@
-"""Where the chain of a SQLite ledger goes on, whatever was done to what is kept beside its lines."""
+"""Where the chain of a SQLite ledger goes on, whatever is done to what is kept beside it."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import pytest
 from tests.core.facts import some_facts
 
 from mcp_envelope.core.ports import LedgerError
+from mcp_envelope.stores import read_ledger
 from mcp_envelope.stores.sqlite import SqliteLedger
 from mcp_envelope.stores.sqlite_schema import APPLICATION, MIGRATIONS, open_database
 from mcp_envelope.stores.sqlite_source import SqliteSource
@@ -141,6 +142,38 @@ def test_the_log_of_a_ledger_that_is_gone_is_not_taken_for_that_of_a_new_one(pat
     asyncio.run(new.close())
     with contextlib.closing(SqliteSource(path)) as source:
         assert [b'"tool":"new"' in one.line for one in source.after(0)] == [True]
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_lines_in_the_log_of_a_lost_database_are_kept(
+    path: Path, is_deleted: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Under another name: with an empty database beside it SQLite reads them all."""
+    ledger = SqliteLedger(path)
+    for _ in range(3):
+        asyncio.run(ledger.append(some_facts(tool="old")))
+    log = path.with_name("calls.db-wal")
+    kept = log.read_bytes()
+    path.unlink()
+    asyncio.run(ledger.close())
+    if not is_deleted:
+        path.touch()
+        with pytest.raises(LedgerError, match=r"was emptied; keep calls\.db-wal"):
+            read_ledger(str(path))
+        with pytest.raises(LedgerError, match=r"was emptied; keep calls\.db-wal"):
+            SqliteSource(path)
+    path.with_name("calls.db-wal.lost-1").write_bytes(b"an earlier one")
+    new = SqliteLedger(path)
+    assert asyncio.run(new.append(some_facts(tool="new"))).seq == 0
+    asyncio.run(new.close())
+    lost = path.with_name("calls.db-wal.lost-2")
+    assert lost.read_bytes() == kept
+    assert "calls.db is gone or empty, but its log is not: that is kept as" in caplog.text
+    other = path.with_name("other.db")
+    asyncio.run(SqliteLedger(other).close())
+    lost.rename(path.with_name("other.db-wal"))
+    with contextlib.closing(SqliteSource(other)) as source:
+        assert [b'"tool":"old"' in one.line for one in source.after(0)] == [True] * 3
 
 
 def test_a_newer_ledger_is_left_to_newer_versions(path: Path) -> None:

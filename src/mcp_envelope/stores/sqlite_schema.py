@@ -7,10 +7,12 @@ holds on a file as soon as any descriptor of it is closed there, those of a writ
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import stat
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -19,6 +21,9 @@ from mcp_envelope.core.ports import LedgerError
 
 #: What SQLite raises: it quotes what is damaged as if it were text.
 TROUBLE: Final = (sqlite3.Error, UnicodeDecodeError)
+_log: Final = logging.getLogger("mcp_envelope.ledger")
+#: What the name of the log of a database ends in.
+LOG: Final = "-wal"
 #: "MCPE": what says that a database is a ledger of ours.
 APPLICATION: Final = 0x4D435045
 
@@ -60,6 +65,17 @@ def connect(path: Path, mode: str, *, timeout: float = 0.0) -> sqlite3.Connectio
     return sqlite3.connect(
         url, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
     )
+
+
+def lost_log(path: Path) -> bool:
+    """Whether lines may be in the log of a database that is empty itself.
+
+    SQLite would delete that log, even if it is only to read.
+    """
+    try:
+        return not path.stat().st_size and path.with_name(path.name + LOG).stat().st_size > 0
+    except OSError:
+        return False
 
 
 def code_of(error: Exception) -> int:
@@ -131,9 +147,9 @@ def _make(path: Path, migrations: Sequence[str]) -> None:
     """Make an empty ledger: all of it appears at once, or nothing."""
     new = path.with_name(path.name + ".new")
     # What is left of a database that is gone must not be taken for the log of this one.
-    for name in (new.name, path.name):
-        for ending in ("-wal", "-shm", "-journal"):
-            path.with_name(name + ending).unlink(missing_ok=True)
+    for ending in ("-wal", "-shm", "-journal"):
+        new.with_name(new.name + ending).unlink(missing_ok=True)
+        _set_aside(path.with_name(path.name + ending))
     new.unlink(missing_ok=True)
     fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -152,6 +168,25 @@ def _make(path: Path, migrations: Sequence[str]) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _set_aside(log: Path) -> None:
+    """Give what lies where a log of SQLite belongs another name: it may hold lines."""
+    try:
+        size = log.stat().st_size
+    except FileNotFoundError:
+        return
+    if not size or log.name.endswith("-shm"):
+        log.unlink(missing_ok=True)
+        return
+    names = (log.with_name(f"{log.name}.lost-{number}") for number in count(1))
+    aside = next(name for name in names if not name.exists())
+    log.rename(aside)
+    _log.warning(
+        "%s is gone or empty, but its log is not: that is kept as %s, and a new ledger begins",
+        log.with_name(log.name.removesuffix(LOG)),
+        aside.name,
+    )
 
 
 def _migrate(connection: sqlite3.Connection, version: int, migrations: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from mcp_envelope.core.seal import Removed
 
 from .links import is_row
 from .remarks import newest_removed, removed_in
-from .sqlite_schema import TROUBLE, check, code_of, connect
+from .sqlite_schema import LOG, TROUBLE, check, code_of, connect, lost_log
 from .sqlite_tree import subtree_of
 
 _PATIENCE: Final = 5.0
@@ -189,17 +189,11 @@ def _number(text: Any) -> int:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise LedgerError(f"{path} is not a regular file", hint="name another one")
-    except OSError as error:
-        if isinstance(error, LedgerError):
-            raise
-        raise LedgerError(f"{path} cannot be opened: {error.strerror}") from None
+    _require_file(path)
     problem, reached = "", None
     # Without the right to make files beside it SQLite reads it only if nobody else may write it.
     for mode in ("ro", "ro&immutable=1"):
-        if mode != "ro" and Path(f"{path.resolve()}-wal").exists():
+        if mode != "ro" and Path(f"{path.resolve()}{LOG}").exists():
             break
         connection = connect(path, mode, timeout=_PATIENCE)
         try:
@@ -216,6 +210,19 @@ def _connect(path: Path) -> sqlite3.Connection:
         else:
             return connection
     raise LedgerError(f"{path} cannot be read: {problem}", reached=reached)
+
+
+def _require_file(path: Path) -> None:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise LedgerError(f"{path} is not a regular file", hint="name another one")
+    except OSError as error:
+        if isinstance(error, LedgerError):
+            raise
+        raise LedgerError(f"{path} cannot be opened: {error.strerror}") from None
+    if lost_log(path.resolve()):
+        hint = f"keep {path.name}{LOG} beside it: lines may be in there"
+        raise LedgerError(f"{path} was emptied", hint=hint, reached=0)
 
 
 def _reached(error: Exception) -> int | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.core.facts import some_facts
 
+from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.ports import LedgerError
 from mcp_envelope.stores import read_ledger
 from mcp_envelope.stores.sqlite import SqliteLedger
@@ -224,3 +225,48 @@ def test_a_step_that_fails_changes_nothing(path: Path) -> None:
     ledger = SqliteLedger(path)
     assert asyncio.run(ledger.append(some_facts())).seq == 0
     asyncio.run(ledger.close())
+
+
+STRANGE = (
+    "CREATE TRIGGER z BEFORE INSERT ON lines BEGIN SELECT RAISE(IGNORE); END",
+    "CREATE TRIGGER z AFTER INSERT ON facts BEGIN DELETE FROM nodes; END",
+    "CREATE VIEW z AS SELECT 1",
+    "CREATE TABLE z(a)",
+    "CREATE INDEX z ON bodies(body)",
+)
+
+
+@pytest.mark.parametrize("statement", STRANGE)
+def test_what_others_put_into_a_ledger_is_found_at_the_start(path: Path, statement: str) -> None:
+    """A trigger could swallow what is written; who only reads is not troubled by it."""
+    asyncio.run(SqliteLedger(path).close())
+    foreign(path, statement)
+    with pytest.raises(LedgerError, match="somebody changed its schema: 'z' is not as we made it"):
+        SqliteLedger(path)
+    SqliteSource(path).close()
+    foreign(
+        path, f"DROP {statement.split()[1]} z", "DROP TRIGGER nodes_stay", "DROP INDEX uses_seq"
+    )
+    foreign(path, "ANALYZE")
+    before = tables(path)
+    asyncio.run(SqliteLedger(path).close())
+    assert tables(path) - before == {"nodes_stay", "uses_seq"}
+    foreign(path, "DROP TRIGGER nodes_stay", STRANGE[0].replace("TRIGGER z", "TRIGGER nodes_stay"))
+    with pytest.raises(LedgerError, match="'nodes_stay' is not as we made it"):
+        SqliteLedger(path)
+
+
+def test_a_line_that_vanishes_as_it_is_written_is_not_acknowledged(path: Path) -> None:
+    """Where a trigger came while the ledger was open."""
+
+    async def run() -> None:
+        ledger = SqliteLedger(path)
+        await ledger.append(some_facts())
+        foreign(path, STRANGE[0])
+        with pytest.raises(EnvelopeError, match="something else changed its database"):
+            await ledger.append(some_facts())
+        foreign(path, "DROP TRIGGER z")
+        assert (await ledger.append(some_facts())).seq == 1
+        await ledger.close()
+
+    asyncio.run(run())

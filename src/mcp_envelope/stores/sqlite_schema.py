@@ -53,6 +53,11 @@ MIGRATIONS: Final[tuple[str, ...]] = (_VERSION_1,)
 
 _TABLES: Final = frozenset({"lines", "nodes", "bodies", "uses", "facts"})
 _PLAIN: Final = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE TABLE %'"
+# What SQLite makes itself, as with ANALYZE, nobody else can.
+_SCHEMA: Final = (
+    "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%'"
+    " ESCAPE '!'"
+)
 _SEQ: Final = (0, "seq", "INTEGER", 0, None, 1)
 _HINT: Final = "name another file"
 # How long others are waited for at the start: whoever finds a log after a crash reads it first.
@@ -105,8 +110,11 @@ def open_database(
         else:
             with contextlib.closing(connect(path, "ro", timeout=_PATIENCE)) as connection:
                 version = check(connection, named, len(migrations))
-            if version < len(migrations):
+                missing = _missing(connection, named, migrations[:version])
+            if version < len(migrations) or missing:
                 with contextlib.closing(connect(path, "rw", timeout=_PATIENCE)) as connection:
+                    for statement in missing:
+                        connection.execute(statement)
                     _migrate(connection, version, migrations)
         return connect(path, "rw", timeout=_PATIENCE)
     except LedgerError:
@@ -141,6 +149,24 @@ def check(connection: sqlite3.Connection, named: Path, known: int = len(MIGRATIO
             hint=f"install that version, or {_HINT}",
         )
     return version
+
+
+def _missing(connection: sqlite3.Connection, named: Path, migrations: Sequence[str]) -> list[str]:
+    """The triggers and indices that it lacks. LedgerError if it has any that is not ours.
+
+    A trigger could swallow lines that are written, or write others.
+    """
+    with contextlib.closing(sqlite3.connect(":memory:")) as model:
+        model.executescript("\n".join(migrations))
+        wanted = dict(model.execute(_SCHEMA).fetchall())
+    found = dict(connection.execute(_SCHEMA).fetchall())
+    strange = sorted(name for name, sql in found.items() if wanted.get(name) != sql)
+    if strange:
+        raise LedgerError(
+            f"{named}: somebody changed its schema: {strange[0]!r:.80} is not as we made it",
+            hint="see who did; restore it, or name another file",
+        )
+    return [sql for name, sql in wanted.items() if name not in found]
 
 
 def _make(path: Path, migrations: Sequence[str]) -> None:

@@ -100,7 +100,9 @@ class SqliteSink:
             is_whole = False
             try:
                 self._check_last(batch.seq - 1)
-                self._cursor.executemany(_LINE, enumerate(batch.lines, batch.seq))
+                done = self._cursor.executemany(_LINE, enumerate(batch.lines, batch.seq))
+                if done.rowcount != len(batch.lines):
+                    raise _MeddledError("something else changed its database", _MEDDLED)
                 if batch.nodes or batch.bodies or batch.marks:
                     self._write_more(batch)
                 is_whole = True

@@ -388,7 +388,7 @@ def test_what_an_old_line_was_changed_to_is_not_sealed_anew(tmp_path: Path) -> N
     path = tmp_path / "calls"
     write(f"jsonl:{path}", 300)
     path.write_bytes(path.read_bytes().replace(b'"tool":"t7"', b'"tool":"t8"'))
-    with pytest.raises(LedgerError, match="is not about the lines before it"):
+    with pytest.raises(LedgerError, match="line 8, or the one before it, was altered"):
         JsonLinesLedger(path, writing())
 
 

@@ -15,7 +15,7 @@ from mcp_envelope.core.seal import Removed
 
 from .draft import SEGMENT, STEP, grown
 from .jsonl_bodies import body_of
-from .jsonl_scan import placed
+from .jsonl_scan import PIECE, pieces_of, placed
 from .links import seq_of
 from .remarks import newest_removed
 
@@ -48,9 +48,9 @@ class JsonLinesSource:
         return self.path.stat().st_size
 
     def physical(self) -> Iterator[bytes]:
-        """All of it."""
+        """All of it; what is far longer than a line in several pieces."""
         with self._open() as file:
-            yield from file
+            yield from pieces_of(file)
 
     def after(self, place: int) -> Iterator[Placed]:
         """The lines from an offset on, where a line has to begin."""
@@ -123,12 +123,20 @@ class JsonLinesSource:
 def _next_line(file: BinaryIO, begin: int, end: int) -> tuple[int, int | None]:
     """The first line that begins behind an offset: where, and its number."""
     file.seek(begin)
-    file.readline()
+    _skip(file)
     while (place := file.tell()) < end:
-        found = seq_of(file.readline())
+        found = seq_of(_skip(file))
         if found is not None:
             return place, found
     return end, None
+
+
+def _skip(file: BinaryIO) -> bytes:
+    """Read to behind the next newline; the first piece of that."""
+    first = piece = file.readline(PIECE)
+    while len(piece) == PIECE and not piece.endswith(b"\n"):
+        piece = file.readline(PIECE)
+    return first
 
 
 class _Tree:

@@ -28,6 +28,7 @@ from mcp_envelope.core.merkle import inclusion_proof, leaf_hash, verify_inclusio
 from mcp_envelope.core.pieces import read_entry
 from mcp_envelope.core.ports import LedgerError, Source, Store
 from mcp_envelope.stores import STORES, open_ledger, read_ledger
+from mcp_envelope.stores.index import Index
 from mcp_envelope.stores.jsonl import JsonLinesLedger
 from mcp_envelope.stores.sqlite import SqliteLedger
 
@@ -206,18 +207,38 @@ def test_a_bad_url_is_a_mistake(name: str, said: str) -> None:
 
 
 def test_other_files_are_told_apart(tmp_path: Path) -> None:
-    """What is binary and no database can be no ledger; text may be a damaged one."""
+    """What is binary and no database can be no ledger, and no text without any line of one."""
     path = tmp_path / "file"
     path.write_bytes(b"\0" * 500)
     with pytest.raises(LedgerError, match="it is not a ledger; it is damaged, or something else"):
         read_ledger(str(path))
-    path.write_bytes(b'x"v":1,"event":"started"}\n')
-    with contextlib.closing(read_ledger(str(path))) as source:
-        assert source.url == f"jsonl:{path}"
-        assert list(source.physical()) == [b'x"v":1,"event":"started"}\n']
-        assert list(source.after(0)) == []
+    for text in (b'x"v":1,"event":"started"}\n', b"# notes\n\n" * 500_000, b"no newline"):
+        path.write_bytes(text)
+        with contextlib.closing(read_ledger(str(path))) as source:
+            # Who verifies it is shown what there is: that is no ledger, and does not hold.
+            assert source.url == f"jsonl:{path}"
+            assert b"".join(source.physical()) == text
+            assert source.removed() is None
+            for look in (source.bounds, lambda one=source: list(one.after(0))):
+                with pytest.raises(LedgerError, match="it is not a ledger; name another file"):
+                    look()
+            with pytest.raises(LedgerError, match="it is not a ledger; name another file"):
+                Index(source)
+        assert [one.name for one in tmp_path.iterdir()] == ["file"]
     with pytest.raises(LedgerError, match="not a regular file"):
         read_ledger(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "begin", [b"", b"x\n", b"\xff" * 3_000_000 + b"\n", b'{"v"', b'{"v":2,"ev']
+)
+def test_text_with_a_line_in_it_is_a_ledger(tmp_path: Path, begin: bytes) -> None:
+    """Whatever happened to the rest of it; so is what may become one, or is a newer one."""
+    path = tmp_path / "calls"
+    lines = write(f"jsonl:{path}", 2)
+    path.write_bytes(begin if begin[:1] == b"{" else begin + lines[1] + b"\n")
+    with contextlib.closing(read_ledger(f"jsonl:{path}")) as source:
+        assert len(list(source.after(0))) == (begin[:1] != b"{")
 
 
 def test_a_damaged_database_is_read_as_far_as_it_goes(tmp_path: Path) -> None:

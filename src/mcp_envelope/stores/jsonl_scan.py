@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -26,8 +27,22 @@ _CLAIM: Final = re.compile(
 )
 #: What no newline comes in is read in pieces of this size: longer than any line.
 PIECE: Final = 1 << 17
+_FIRST: Final = b'{"v":'
+_ANY: Final = re.compile(rb"^" + BEGIN.pattern, re.MULTILINE)
+_WINDOW: Final = 1 << 20
 _BUFFER: Final = 1 << 20
 _HINT: Final = "keep it, and name another file; mcp-envelope ledger verify says more"
+
+
+def is_ledger(file: BinaryIO) -> bool:
+    """Whether there is any line near its ends, or nothing but the beginning of one."""
+    head = file.read(len(_FIRST))
+    if _FIRST.startswith(head):
+        return True
+    if _ANY.search(head + file.read(_WINDOW)):
+        return True
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _WINDOW))
+    return _ANY.search(file.read(_WINDOW)) is not None
 
 
 def pieces_of(file: BinaryIO) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from mcp_envelope.core.seal import Removed
 
 from .draft import SEGMENT, STEP, grown
 from .jsonl_bodies import body_of
-from .jsonl_scan import PIECE, pieces_of, placed
+from .jsonl_scan import PIECE, is_ledger, pieces_of, placed
 from .links import seq_of
 from .remarks import newest_removed
 
@@ -36,6 +36,7 @@ class JsonLinesSource:
                 raise
             raise LedgerError(f"{path} cannot be opened: {error.strerror}") from None
         self._tree = _Tree(self)
+        self._is_ledger = False
 
     @property
     def url(self) -> str:
@@ -53,7 +54,14 @@ class JsonLinesSource:
             yield from pieces_of(file)
 
     def after(self, place: int) -> Iterator[Placed]:
-        """The lines from an offset on, where a line has to begin."""
+        """The lines from an offset on, where a line has to begin.
+
+        LedgerError, as of :meth:`bounds`, where the file is that of something else.
+        """
+        if not self._has_lines():
+            raise LedgerError(
+                f"{self.path}: it is not a ledger", hint="name another file", reached=0
+            )
         with self._open() as file:
             file.seek(place)
             yield from placed(file)
@@ -93,7 +101,7 @@ class JsonLinesSource:
 
     def removed(self) -> Removed | None:
         """As the newest checkpoint says that says so, where it does not begin at 0."""
-        first, _ = self.bounds()
+        first, _ = self.bounds() if self._has_lines() else (0, 0)
         return newest_removed(self.after(0), first) if first else None
 
     def body(self, digest: str) -> bytes | None:
@@ -105,6 +113,12 @@ class JsonLinesSource:
 
     def _open(self, buffering: int = _BUFFER) -> BinaryIO:
         return self.path.open("rb", buffering=buffering)
+
+    def _has_lines(self) -> bool:
+        if not self._is_ledger:
+            with self._open(buffering=0) as file:
+                self._is_ledger = is_ledger(file)
+        return self._is_ledger
 
     def _near(self, seq: int) -> int:
         """Where a line begins that is that one, or not far before it, if the file is in order."""

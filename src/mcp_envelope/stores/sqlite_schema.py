@@ -134,15 +134,18 @@ def check(connection: sqlite3.Connection, named: Path, known: int = len(MIGRATIO
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         found = {name for (name,) in connection.execute(_PLAIN)}
+        is_foreign = application != APPLICATION and bool(found) and not found & _TABLES
         # With another type, or as no key, numbers would stand elsewhere and lines would seem gone.
         if version == known and _SEQ not in connection.execute("PRAGMA table_info(lines)"):
             found = set()
     except sqlite3.DatabaseError as error:
         if code_of(error) != sqlite3.SQLITE_NOTADB:
             raise
-        application, version, found = 0, 0, set()
+        application, version, found, is_foreign = 0, 0, set(), False
     if application != APPLICATION or version < 1 or not (found >= _TABLES or version > known):
-        raise LedgerError(f"{named}: it is not a ledger", hint=_HINT, reached=0)
+        # What may have been one is damaged: that is a verdict, and no mistake in a name.
+        reached = None if is_foreign else 0
+        raise LedgerError(f"{named}: it is not a ledger", hint=_HINT, reached=reached)
     if version > known:
         raise LedgerError(
             f"{named}: a newer version of mcp-envelope wrote it (schema {version}, known: {known})",

@@ -198,7 +198,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection = connect(path, mode, timeout=_PATIENCE)
         try:
             check(connection, path)
-            connection.execute("SELECT max(seq) FROM lines").fetchone()
+            # Its beginning only: what is damaged behind that can be read so far.
+            connection.execute("SELECT seq FROM lines LIMIT 1").fetchone()
         except TROUBLE as error:
             connection.close()
             problem, reached = _reason(error), _reached(error)

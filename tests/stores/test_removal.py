@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.core.facts import some_facts
+from tests.stores.meddling import meddle, verdict_on
 from tests.stores.sealed import root_of, writing
 
 from mcp_envelope.core.errors import ConfigError, EnvelopeError
@@ -24,6 +25,7 @@ from mcp_envelope.core.merkle import (
     verify_consistency,
     verify_inclusion,
 )
+from mcp_envelope.core.ports import LedgerError
 from mcp_envelope.core.seal import read_sealed
 from mcp_envelope.stores import open_ledger, read_ledger
 from mcp_envelope.stores.chain import Unwritten
@@ -265,6 +267,34 @@ def test_a_removal_that_is_cut_short_is_ended_by_the_next(path: Path, at: int) -
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT min(seq) FROM lines").fetchone() == (1_024,)
         assert connection.execute("SELECT count(*) FROM bodies").fetchone()[0] < 90
+
+
+@pytest.mark.parametrize("level", [8, 16])
+def test_what_is_kept_beside_the_lines_is_not_believed(path: Path, level: int) -> None:
+    """What a checkpoint says of lines that go is computed from themselves."""
+
+    async def remove(ledger: SqliteLedger) -> int:
+        meddle(path, f"UPDATE nodes SET hash = randomblob(32) WHERE level = {level}")
+        return await ledger.remove(900)
+
+    assert run(path, 1_500, remove) == 768
+    assert verdict_on(path).damage is None
+
+
+@pytest.mark.parametrize("seq", [0, 103, 511, 767])
+def test_altered_lines_are_not_removed(path: Path, seq: int) -> None:
+    """Nobody could see any more that they were altered; the archive is not said to be whole."""
+    archived: list[bytes] = []
+
+    async def remove(ledger: SqliteLedger) -> None:
+        meddle(path, f"UPDATE lines SET line = line || x'20' WHERE seq = {seq}")
+        with pytest.raises(LedgerError, match=r"nothing is removed, as .* altered; keep it"):
+            await ledger.remove(900, archived.append)
+
+    run(path, 1_500, remove)
+    assert b"" not in archived
+    with contextlib.closing(SqliteSource(path)) as source:
+        assert source.bounds() == (0, 1_505)
 
 
 def test_only_what_can_be_signed_is_removed(path: Path, tmp_path: Path) -> None:

@@ -25,8 +25,10 @@ from tests.stores.sealed import root_of, writing
 from mcp_envelope.core.entry import GENESIS, line
 from mcp_envelope.core.errors import ConfigError
 from mcp_envelope.core.merkle import inclusion_proof, leaf_hash, verify_inclusion
+from mcp_envelope.core.pieces import read_entry
 from mcp_envelope.core.ports import LedgerError, Source, Store
 from mcp_envelope.stores import STORES, open_ledger, read_ledger
+from mcp_envelope.stores.index import Index
 from mcp_envelope.stores.jsonl import JsonLinesLedger
 from mcp_envelope.stores.sqlite import SqliteLedger
 
@@ -205,49 +207,81 @@ def test_a_bad_url_is_a_mistake(name: str, said: str) -> None:
 
 
 def test_other_files_are_told_apart(tmp_path: Path) -> None:
-    """What is binary and no database can be no ledger; text may be a damaged one."""
+    """What is binary and no database can be no ledger, and no text without any line of one."""
     path = tmp_path / "file"
     path.write_bytes(b"\0" * 500)
     with pytest.raises(LedgerError, match="it is not a ledger; it is damaged, or something else"):
         read_ledger(str(path))
-    path.write_bytes(b'x"v":1,"event":"started"}\n')
-    with contextlib.closing(read_ledger(str(path))) as source:
-        assert source.url == f"jsonl:{path}"
-        assert list(source.physical()) == [b'x"v":1,"event":"started"}\n']
-        assert list(source.after(0)) == []
+    for text in (b'x"v":1,"event":"started"}\n', b"# notes\n\n" * 500_000, b"no newline"):
+        path.write_bytes(text)
+        with contextlib.closing(read_ledger(str(path))) as source:
+            # Who verifies it is shown what there is: that is no ledger, and does not hold.
+            assert source.url == f"jsonl:{path}"
+            assert b"".join(source.physical()) == text
+            assert source.removed() is None
+            for look in (source.bounds, lambda one=source: list(one.after(0))):
+                with pytest.raises(LedgerError, match="it is not a ledger; name another file"):
+                    look()
+            with pytest.raises(LedgerError, match="it is not a ledger; name another file"):
+                Index(source)
+        assert [one.name for one in tmp_path.iterdir()] == ["file"]
     with pytest.raises(LedgerError, match="not a regular file"):
         read_ledger(str(tmp_path))
 
 
-def test_a_damaged_database_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    """Then it is said from which line on it cannot be."""
+@pytest.mark.parametrize(
+    "begin", [b"", b"x\n", b"\xff" * 3_000_000 + b"\n", b'{"v"', b'{"v":2,"ev']
+)
+def test_text_with_a_line_in_it_is_a_ledger(tmp_path: Path, begin: bytes) -> None:
+    """Whatever happened to the rest of it; so is what may become one, or is a newer one."""
+    path = tmp_path / "calls"
+    lines = write(f"jsonl:{path}", 2)
+    path.write_bytes(begin if begin[:1] == b"{" else begin + lines[1] + b"\n")
+    with contextlib.closing(read_ledger(f"jsonl:{path}")) as source:
+        assert len(list(source.after(0))) == (begin[:1] != b"{")
+
+
+@pytest.mark.parametrize("tool", [1_000, 1_999])
+def test_a_damaged_database_is_read_as_far_as_it_goes(tmp_path: Path, tool: int) -> None:
+    """Then it is said from which line on it cannot be; also where only its end is damaged."""
     url = f"sqlite:{tmp_path / 'calls'}"
     lines = write(url, 2_000)
     path = tmp_path / "calls"
     data = bytearray(path.read_bytes())
-    at = data.index(b'"tool":"t1000"') // 4_096 * 4_096
+    at = data.index(b'"tool":"t%d"' % tool) // 4_096 * 4_096
     data[at : at + 4_096] = b"\xff" * 4_096
     path.write_bytes(data)
     found: list[bytes] = []
     with contextlib.closing(read_ledger(url)) as source:
         with pytest.raises(LedgerError, match="cannot be read from line") as caught:
             found.extend(one.line for one in source.after(0))
-        assert 900 < len(found) < 1_011
+        assert tool - 100 < len(found) < tool + 25
         assert found == lines[: len(found)]
         assert caught.value.reached == len(found)
         with pytest.raises(LedgerError, match=r"cannot be read|has no line"):
             source.at(caught.value.reached)
 
 
-def test_a_line_that_is_two_is_read_as_two(tmp_path: Path) -> None:
-    """What somebody put into one row of a database, an export would show as well."""
+def test_a_row_that_is_not_one_line_is_none(tmp_path: Path) -> None:
+    """Cut in two, or taken for what its row is not, it would be a line that only some find."""
     url = f"sqlite:{tmp_path / 'calls'}"
-    write(url, 2)
+    lines = write(url, 6)
     with contextlib.closing(sqlite3.connect(tmp_path / "calls")) as connection:
-        connection.execute("INSERT INTO lines VALUES (2, ?)", ("a\nb\r",))
+        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'"):
+            connection.execute(f"DROP TRIGGER {name}")
+        run = connection.execute
+        run("DELETE FROM lines WHERE seq IN (2, 5)")
+        run("UPDATE lines SET line = ? WHERE seq = 1", (lines[1] + b"\n" + lines[2],))
+        run("UPDATE lines SET seq = 9 WHERE seq = 4")
+        run("INSERT INTO lines VALUES (10, zeroblob(500000)), (11, 'a')")
         connection.commit()
     with contextlib.closing(read_ledger(url)) as source:
-        assert list(source.physical())[2:] == [b"a\n", b"b\r\n"]
+        pieces = list(source.physical())
+    assert [piece for piece in pieces if read_entry(piece)] == [lines[0] + b"\n", lines[3] + b"\n"]
+    assert pieces[1] == b"row 1: " + lines[1] + b"\\n" + lines[2] + b"\n"
+    assert pieces[-1] == b"row 11: a\n"
+    assert max(map(len, pieces)) < 70_000
+    assert all(piece.count(b"\n") == 1 for piece in pieces)
 
 
 @pytest.mark.requires("disk:small")
@@ -365,7 +399,9 @@ def test_a_ledger_that_its_last_checkpoint_is_not_about_is_not_gone_on_with(
         data = bytearray(before)
         data[place] ^= 1
         path.write_bytes(data)
-        with pytest.raises(LedgerError, match=r"damaged: line 299, its last.*; keep it, and name"):
+        with pytest.raises(
+            LedgerError, match=r"damaged: line 299, a checkpoint.*; keep it, and name"
+        ):
             open_ledger(url, writing=writing())
         assert path.read_bytes() == data
 
@@ -375,7 +411,7 @@ def test_what_an_old_line_was_changed_to_is_not_sealed_anew(tmp_path: Path) -> N
     path = tmp_path / "calls"
     write(f"jsonl:{path}", 300)
     path.write_bytes(path.read_bytes().replace(b'"tool":"t7"', b'"tool":"t8"'))
-    with pytest.raises(LedgerError, match="is not about the lines before it"):
+    with pytest.raises(LedgerError, match="line 8, or the one before it, was altered"):
         JsonLinesLedger(path, writing())
 
 

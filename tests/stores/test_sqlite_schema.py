@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from tests.core.facts import some_facts
 
+from mcp_envelope.core.errors import EnvelopeError
 from mcp_envelope.core.ports import LedgerError
-from mcp_envelope.stores import sqlite_schema
+from mcp_envelope.stores import read_ledger
 from mcp_envelope.stores.sqlite import SqliteLedger
 from mcp_envelope.stores.sqlite_schema import APPLICATION, MIGRATIONS, open_database
 from mcp_envelope.stores.sqlite_source import SqliteSource
@@ -77,6 +78,11 @@ def test_a_database_that_is_no_ledger_is_not_touched(
             opened(path)
         assert str(path) in str(caught.value)
         assert not caught.value.taken
+        # What has a table of a ledger may have been one, which is damage; the others never were.
+        has_tables = any("lines" in one for one in statements)
+        is_ours = any(str(APPLICATION) in one for one in statements)
+        is_empty = not any("CREATE" in one for one in statements)
+        assert (caught.value.reached == 0) == (has_tables or is_ours or is_empty)
     assert path.read_bytes() == before
     assert not {one.name for one in path.parent.iterdir()} - {
         "calls.db",
@@ -144,6 +150,38 @@ def test_the_log_of_a_ledger_that_is_gone_is_not_taken_for_that_of_a_new_one(pat
         assert [b'"tool":"new"' in one.line for one in source.after(0)] == [True]
 
 
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_lines_in_the_log_of_a_lost_database_are_kept(
+    path: Path, is_deleted: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Under another name: with an empty database beside it SQLite reads them all."""
+    ledger = SqliteLedger(path)
+    for _ in range(3):
+        asyncio.run(ledger.append(some_facts(tool="old")))
+    log = path.with_name("calls.db-wal")
+    kept = log.read_bytes()
+    path.unlink()
+    asyncio.run(ledger.close())
+    if not is_deleted:
+        path.touch()
+        with pytest.raises(LedgerError, match=r"was emptied; keep calls\.db-wal"):
+            read_ledger(str(path))
+        with pytest.raises(LedgerError, match=r"was emptied; keep calls\.db-wal"):
+            SqliteSource(path)
+    path.with_name("calls.db-wal.lost-1").write_bytes(b"an earlier one")
+    new = SqliteLedger(path)
+    assert asyncio.run(new.append(some_facts(tool="new"))).seq == 0
+    asyncio.run(new.close())
+    lost = path.with_name("calls.db-wal.lost-2")
+    assert lost.read_bytes() == kept
+    assert "calls.db is gone or empty, but its log is not: that is kept as" in caplog.text
+    other = path.with_name("other.db")
+    asyncio.run(SqliteLedger(other).close())
+    lost.rename(path.with_name("other.db-wal"))
+    with contextlib.closing(SqliteSource(other)) as source:
+        assert [b'"tool":"old"' in one.line for one in source.after(0)] == [True] * 3
+
+
 def test_a_newer_ledger_is_left_to_newer_versions(path: Path) -> None:
     """It says which version wrote it, and which we know."""
     asyncio.run(SqliteLedger(path).close())
@@ -194,16 +232,46 @@ def test_a_step_that_fails_changes_nothing(path: Path) -> None:
     asyncio.run(ledger.close())
 
 
-def test_a_damaged_ledger_is_not_gone_on_with(path: Path) -> None:
-    """Hashes that are lost cannot be made up."""
+STRANGE = (
+    "CREATE TRIGGER z BEFORE INSERT ON lines BEGIN SELECT RAISE(IGNORE); END",
+    "CREATE TRIGGER z AFTER INSERT ON facts BEGIN DELETE FROM nodes; END",
+    "CREATE VIEW z AS SELECT 1",
+    "CREATE TABLE z(a)",
+    "CREATE INDEX z ON bodies(body)",
+)
 
-    async def write() -> None:
+
+@pytest.mark.parametrize("statement", STRANGE)
+def test_what_others_put_into_a_ledger_is_found_at_the_start(path: Path, statement: str) -> None:
+    """A trigger could swallow what is written; who only reads is not troubled by it."""
+    asyncio.run(SqliteLedger(path).close())
+    foreign(path, statement)
+    with pytest.raises(LedgerError, match="somebody changed its schema: 'z' is not as we made it"):
+        SqliteLedger(path)
+    SqliteSource(path).close()
+    foreign(
+        path, f"DROP {statement.split()[1]} z", "DROP TRIGGER nodes_stay", "DROP INDEX uses_seq"
+    )
+    foreign(path, "ANALYZE")
+    before = tables(path)
+    asyncio.run(SqliteLedger(path).close())
+    assert tables(path) - before == {"nodes_stay", "uses_seq"}
+    foreign(path, "DROP TRIGGER nodes_stay", STRANGE[0].replace("TRIGGER z", "TRIGGER nodes_stay"))
+    with pytest.raises(LedgerError, match="'nodes_stay' is not as we made it"):
+        SqliteLedger(path)
+
+
+def test_a_line_that_vanishes_as_it_is_written_is_not_acknowledged(path: Path) -> None:
+    """Where a trigger came while the ledger was open."""
+
+    async def run() -> None:
         ledger = SqliteLedger(path)
-        await asyncio.gather(*(ledger.append(some_facts()) for _ in range(300)))
+        await ledger.append(some_facts())
+        foreign(path, STRANGE[0])
+        with pytest.raises(EnvelopeError, match="something else changed its database"):
+            await ledger.append(some_facts())
+        foreign(path, "DROP TRIGGER z")
+        assert (await ledger.append(some_facts())).seq == 1
         await ledger.close()
 
-    asyncio.run(write())
-    foreign(path, "DROP TRIGGER nodes_stay", "DELETE FROM nodes")
-    with pytest.raises(LedgerError, match=r"lines 0 to 255 is not there.*; keep it, and name"):
-        SqliteLedger(path)
-    assert sqlite_schema.MIGRATIONS == MIGRATIONS
+    asyncio.run(run())

@@ -135,17 +135,34 @@ def verify(
     verifier, url, removed = Verifier(trusted, known, is_one_of_several=not is_one), name, None
     try:
         with _reading(name) as reading:
-            url, removed = reading.url, reading.removed()
-            verifier = Verifier(trusted, known, removed, is_one_of_several=not is_one)
-            with Progress(f"verifying {name}", _size(reading)) as progress:
-                _feed(verifier, reading, progress)
-            verdict = _with_tree(verifier.finish(), reading)
+            url, verdict = reading.url, None
+            while verdict is None:
+                removed = reading.removed()
+                verifier = Verifier(trusted, known, removed, is_one_of_several=not is_one)
+                verdict = _verdict(name, verifier, reading)
     except LedgerError as error:
         if error.reached is None:
             raise
         verdict = verifier.corrupt(error.message)
     handed_on = [key for _, key in verifier.vouching.rotations] if verdict.holds else []
     return verdicts.Found(name, url, removed, verdict, trusted, tuple(handed_on))
+
+
+def _verdict(name: str, verifier: Verifier, reading: _Reading) -> Verdict | None:
+    """The verdict; None where a gateway removed lines meanwhile, so that it would say nothing."""
+    try:
+        with Progress(f"verifying {name}", _size(reading)) as progress:
+            _feed(verifier, reading, progress)
+    except LedgerError as error:
+        if error.reached is None and _lost_lines(verifier, reading):
+            return None
+        raise
+    verdict = _with_tree(verifier.finish(), reading)
+    return verdict if verdict.holds or not _lost_lines(verifier, reading) else None
+
+
+def _lost_lines(verifier: Verifier, reading: _Reading) -> bool:
+    return _is_sqlite(reading) and reading.removed() != verifier.removed
 
 
 def _with_tree(verdict: Verdict, reading: _Reading) -> Verdict:
@@ -164,12 +181,15 @@ def _with_tree(verdict: Verdict, reading: _Reading) -> Verdict:
 
 
 def _compared(found: Sequence[verdicts.Found], known: Sequence[Note]) -> Sequence[Finding]:
-    readings = [Reading(one.name, partial(_pieces, one.name), one.removed) for one in found]
+    readings = [Reading(one.name, partial(_pieces, one), one.removed) for one in found]
     return compared(readings, [one.verdict for one in found], known)
 
 
-def _pieces(name: str) -> Iterator[bytes]:
-    with opened(name) as source:
+def _pieces(found: verdicts.Found) -> Iterator[bytes]:
+    with opened(found.name) as source:
+        if _is_sqlite(source) and source.removed() != found.removed:
+            hint = "verify them again"
+            raise LedgerError(f"{found.name}: lines were removed meanwhile", hint=hint)
         yield from source.physical()
 
 

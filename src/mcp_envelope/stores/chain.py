@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,6 +32,8 @@ _PATIENCE: Final = 2.0
 # How much longer where it is certain that it will be free, unless the disk hangs.
 _MORE: Final = 28.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
+# How long lines are written without a checkpoint that is due, where signing failed.
+_SEAL_PAUSE: Final = 10.0
 
 
 class Unwritten(Exception):  # noqa: N818 - not every one is an error: see Busy
@@ -102,14 +105,14 @@ class Wait:
             self.future.set_exception(error)
 
     async def outlast(self, cancelled: BaseException) -> Receipt | None:
-        """Wait on although the caller was cancelled, until it is written."""
+        """Wait on although the caller was cancelled, until it is written or has failed."""
         while not self.is_settled:
             self.future = asyncio.get_running_loop().create_future()
             with contextlib.suppress(asyncio.CancelledError):
                 await self.future
         if self.future.done() and not self.future.cancelled():
             self.future.exception()  # seen: nobody else will look
-        raise self.error or cancelled
+        raise cancelled from self.error
 
 
 class Seal(Wait):
@@ -139,6 +142,9 @@ class Chain:
         self._jobs: deque[tuple[Callable[[], None], asyncio.Future[None]]] = deque()
         self._is_scheduled = self._is_writing = self._is_failing = self._is_closed = False
         self._is_turn_of_jobs = self._is_ended = False
+        # When a checkpoint may be tried again that could not be signed, 0 where all is well.
+        self._seal_from = 0.0
+        self._closing: asyncio.Future[None] | None = None
         self._thread: ThreadPoolExecutor | None = None
         if writing.durability == "power":
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
@@ -165,12 +171,17 @@ class Chain:
         )
 
     async def close(self) -> None:
-        """Let go of it, once all is written that waits."""
-        was_closed, self._is_closed = self._is_closed, True
-        if was_closed:
-            return
+        """Let go of it, once all is written that waits; that goes on if the caller is cancelled."""
+        self._is_closed = True
+        if self._closing is None or self._closing.cancelled():
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         while self._queue or self._jobs or self._is_writing:
             await self._alone(lambda: None)
+        if self._is_ended:
+            return
         self._is_ended = True
         if self._thread is not None:
             self._thread.shutdown(wait=False)
@@ -238,10 +249,10 @@ class Chain:
                         draft.add(facts, waiting.bodies, waiting)
                     except TypeError as error:
                         waiting.fail(error)
-                elif isinstance(waiting, Seal):
-                    draft.seal(waiting, waiting.remarks, waiting.marks)
-                elif draft.wants_seal():
-                    draft.seal(waiting)
+                    if draft.is_due() and time.monotonic() >= self._seal_from:
+                        self._seal_in(draft, None)
+                elif isinstance(waiting, Seal) or draft.wants_seal():
+                    self._seal_in(draft, waiting)
                 else:
                     waiting.settle(None)
         except BaseException:
@@ -250,6 +261,23 @@ class Chain:
                     waiting.fail(_unavailable("the record cannot be written: something broke"))
             raise
         return draft
+
+    def _seal_in(self, draft: Draft, waiting: Wait | None) -> None:
+        """A checkpoint, if it can be signed: no line ever fails because it cannot."""
+        remarks, marks = (waiting.remarks, waiting.marks) if isinstance(waiting, Seal) else ((), {})
+        try:
+            draft.seal(waiting, remarks, marks)
+        except Exception as error:  # noqa: BLE001 - whatever a key in a device or a clock says
+            said = f"{type(error).__name__}: {error}"
+            if not self._seal_from:
+                _log.error("%s gets no checkpoints: %s; trying again", self._sink.where, said)
+            self._seal_from = time.monotonic() + _SEAL_PAUSE
+            if waiting is not None:
+                waiting.fail(_unavailable("the checkpoint cannot be signed", "see the log"))
+        else:
+            if self._seal_from:
+                _log.warning("%s gets checkpoints again", self._sink.where)
+            self._seal_from = 0.0
 
     def _begin(self, work: Callable[[], None], end: Callable[[BaseException | None], None]) -> None:
         """Do some work with the sink, and try again while that is busy."""

@@ -104,8 +104,10 @@ class Draft:
             self.batch.bodies.append((sha256(body).hexdigest(), self._seq, body))
         self._since += 1
         self._put(text, waiting, None)
-        if self._since >= self._every:
-            self.seal(None)
+
+    def is_due(self) -> bool:
+        """Whether there are as many lines without a checkpoint as may be."""
+        return self._since >= self._every
 
     def wants_seal(self) -> bool:
         """Whether a checkpoint would say anything new, and can be signed."""
@@ -117,7 +119,10 @@ class Draft:
         remarks: Sequence[str] = (),
         marks: dict[str, str] | None = None,
     ) -> None:
-        """A checkpoint line; ``marks`` are written with it."""
+        """A checkpoint line; ``marks`` are written with it.
+
+        Whatever clock and signers raise; nothing happened then.
+        """
         sealing, marked = self._sealing, self.batch.marks
         if sealing is None or self._tree is None:
             raise ValueError("nobody signs here")

@@ -71,6 +71,7 @@ class Index:
 
     def __init__(self, source: Source, path: Path | None = None, *, temporary: bool = True) -> None:
         self.source = source
+        next(source.after(0), None)  # beside what is no ledger nothing is made
         self._file = IndexFile(path or path_beside(source), temporary=temporary)
         self._attached = False
         self._attach()

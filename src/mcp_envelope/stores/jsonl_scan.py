@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from mcp_envelope.core.entry import MOST
 from mcp_envelope.core.merkle import Frontier
@@ -14,25 +16,38 @@ from mcp_envelope.core.ports import LedgerError, Placed
 from mcp_envelope.core.seal import origin_of
 
 from .draft import SEALED, Head
+from .links import BEGIN, Walk
 from .remarks import check_sealed
 from .tail import Tail
 
-_BEGIN: Final = re.compile(
-    rb'\{"v":1,"event":"[a-z]+","seq":(0|[1-9][0-9]{0,18}),"prev":"[0-9a-f]{64}",'
-)
 _END: Final = b"]}\n"
 _TORN: Final = b'"warnings":["torn tail: the '
 _CLAIM: Final = re.compile(
     re.escape(_TORN) + rb"([0-9]{1,19}) bytes before this line are no line, sha256:([0-9a-f]{64})"
 )
+#: What no newline comes in is read in pieces of this size: longer than any line.
+PIECE: Final = 1 << 17
+_FIRST: Final = b'{"v":'
+_ANY: Final = re.compile(rb"^" + BEGIN.pattern, re.MULTILINE)
+_WINDOW: Final = 1 << 20
 _BUFFER: Final = 1 << 20
 _HINT: Final = "keep it, and name another file; mcp-envelope ledger verify says more"
 
 
-def seq_of(line: bytes) -> int | None:
-    """The number that a line gives itself; None if it looks like no line."""
-    found = _BEGIN.match(line)
-    return int(found[1]) if found is not None else None
+def is_ledger(file: BinaryIO) -> bool:
+    """Whether there is any line near its ends, or nothing but the beginning of one."""
+    head = file.read(len(_FIRST))
+    if _FIRST.startswith(head):
+        return True
+    if _ANY.search(head + file.read(_WINDOW)):
+        return True
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _WINDOW))
+    return _ANY.search(file.read(_WINDOW)) is not None
+
+
+def pieces_of(file: BinaryIO) -> Iterator[bytes]:
+    """A file from where it stands on, cut behind each newline, and in what is far too long."""
+    return iter(partial(file.readline, PIECE), b"")
 
 
 def placed(file: BinaryIO) -> Iterator[Placed]:
@@ -42,61 +57,74 @@ def placed(file: BinaryIO) -> Iterator[Placed]:
     """
     at = file.tell()
     held: Placed | None = None
-    loose: list[bytes] = []  # what came behind it that is no line
-    for piece in file:
+    loose = _Loose()  # what came behind it that is no line
+    is_open = False
+    for piece in pieces_of(file):
         end = at + len(piece)
-        if piece[-1:] != b"\n":
+        begins, is_open = not is_open, piece[-1:] != b"\n"
+        if is_open and len(piece) < PIECE:
             break
-        if piece.endswith(_END) and end - at <= MOST + 1 and _BEGIN.match(piece):
-            if held is not None and not (_TORN in piece and _is_torn(held, loose, piece)):
+        if begins and piece.endswith(_END) and end - at <= MOST + 1 and BEGIN.match(piece):
+            if held is not None and not (_TORN in piece and loose.is_said_by(piece, held)):
                 yield held
             held = Placed(at, end, piece[:-1])
-            loose.clear()
+            loose = _Loose()
         elif held is not None:
-            loose.append(piece)
+            loose.add(piece, held)
         at = end
     if held is not None:
         yield held
 
 
-def _is_torn(line: Placed, loose: list[bytes], piece: bytes) -> bool:
-    """Whether the next line says of one that it was never finished, and says it right."""
-    claim = _CLAIM.search(piece)
-    if claim is None or int(claim[1]) != line.after - line.place + sum(map(len, loose)):
-        return False
-    total = sha256(line.line + b"\n" + b"".join(loose))
-    return bool(claim[2].decode() == total.hexdigest())
+class _Loose:
+    """A line and what came behind it: how many bytes, and their digest."""
+
+    __slots__ = ("_sum", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._sum: Any = None
+
+    def add(self, piece: bytes, held: Placed) -> None:
+        """More of it."""
+        if self._sum is None:
+            self._sum = sha256(held.line + b"\n")
+        self._sum.update(piece)
+        self.size += len(piece)
+
+    def is_said_by(self, piece: bytes, held: Placed) -> bool:
+        """Whether the next line says that ``held`` was never finished, and says it right."""
+        claim = _CLAIM.search(piece)
+        if claim is None or int(claim[1]) != held.after - held.place + self.size:
+            return False
+        total = sha256(held.line + b"\n") if self._sum is None else self._sum
+        return bool(claim[2].decode() == total.hexdigest())
 
 
 def head_of(fd: int, path: Path, tail: Tail) -> Head:
     """Where the chain of an open file goes on, tree included: it is read from its beginning.
 
-    LedgerError where it is not whole: a checkpoint over that would say what is not so.
+    LedgerError where it is not whole, each line that which the next one follows: a checkpoint
+    over that would say what is not so.
     """
-    head = Head(tree=Frontier())
-    tree = Frontier()
-    sealed: tuple[bytes, int, bytes] | None = None
-    with open(fd, "rb", buffering=_BUFFER, closefd=False) as file:
-        file.seek(0)
-        for one in placed(file):
-            line = one.line
-            if seq_of(line) != tree.size:
-                what = f"line {tree.size} is not in it"
-                raise LedgerError(f"{path} is damaged: {what}", hint=_HINT)
-            if not tree.size:
-                head.first = sha256(line).hexdigest()
-            head.since += 1
-            if line.startswith(SEALED):
-                sealed = line, tree.size, tree.root()
-                head.since = 0
-            tree.add(sha256(b"\x00" + line).digest())
-    if tree.size != tail.seq:
-        raise LedgerError(f"{path} is damaged at its end", hint=_HINT)
-    if sealed is not None:
-        text, size, root = sealed
-        try:
-            check_sealed(text, origin_of(head.first), size, root)
-        except LedgerError as error:
-            raise LedgerError(f"{path}: {error.message}", hint=_HINT) from None
+    head = Head()
+    walk, tree = Walk(), Frontier()
+    try:
+        with open(fd, "rb", buffering=_BUFFER, closefd=False) as file:
+            file.seek(0)
+            for one in placed(file):
+                line = one.line
+                walk.take(line)
+                if not tree.size:
+                    head.first = walk.prev
+                head.since += 1
+                if line.startswith(SEALED):
+                    check_sealed(line, origin_of(head.first), tree.size, tree.root())
+                    head.since = 0
+                tree.add(sha256(b"\x00" + line).digest())
+        if (walk.seq, walk.prev) != (tail.seq, tail.prev):
+            raise LedgerError("it is damaged at its end")
+    except LedgerError as error:
+        raise LedgerError(f"{path}: {error.message}", hint=_HINT) from None
     head.seq, head.prev, head.tree = tail.seq, tail.prev, tree
     return head

@@ -15,7 +15,8 @@ from mcp_envelope.core.seal import Removed
 
 from .draft import SEGMENT, STEP, grown
 from .jsonl_bodies import body_of
-from .jsonl_scan import placed, seq_of
+from .jsonl_scan import PIECE, is_ledger, pieces_of, placed
+from .links import seq_of
 from .remarks import newest_removed
 
 _BUFFER: Final = 1 << 20
@@ -35,6 +36,7 @@ class JsonLinesSource:
                 raise
             raise LedgerError(f"{path} cannot be opened: {error.strerror}") from None
         self._tree = _Tree(self)
+        self._is_ledger = False
 
     @property
     def url(self) -> str:
@@ -47,12 +49,19 @@ class JsonLinesSource:
         return self.path.stat().st_size
 
     def physical(self) -> Iterator[bytes]:
-        """All of it."""
+        """All of it; what is far longer than a line in several pieces."""
         with self._open() as file:
-            yield from file
+            yield from pieces_of(file)
 
     def after(self, place: int) -> Iterator[Placed]:
-        """The lines from an offset on, where a line has to begin."""
+        """The lines from an offset on, where a line has to begin.
+
+        LedgerError, as of :meth:`bounds`, where the file is that of something else.
+        """
+        if not self._has_lines():
+            raise LedgerError(
+                f"{self.path}: it is not a ledger", hint="name another file", reached=0
+            )
         with self._open() as file:
             file.seek(place)
             yield from placed(file)
@@ -92,7 +101,7 @@ class JsonLinesSource:
 
     def removed(self) -> Removed | None:
         """As the newest checkpoint says that says so, where it does not begin at 0."""
-        first, _ = self.bounds()
+        first, _ = self.bounds() if self._has_lines() else (0, 0)
         return newest_removed(self.after(0), first) if first else None
 
     def body(self, digest: str) -> bytes | None:
@@ -104,6 +113,12 @@ class JsonLinesSource:
 
     def _open(self, buffering: int = _BUFFER) -> BinaryIO:
         return self.path.open("rb", buffering=buffering)
+
+    def _has_lines(self) -> bool:
+        if not self._is_ledger:
+            with self._open(buffering=0) as file:
+                self._is_ledger = is_ledger(file)
+        return self._is_ledger
 
     def _near(self, seq: int) -> int:
         """Where a line begins that is that one, or not far before it, if the file is in order."""
@@ -122,12 +137,20 @@ class JsonLinesSource:
 def _next_line(file: BinaryIO, begin: int, end: int) -> tuple[int, int | None]:
     """The first line that begins behind an offset: where, and its number."""
     file.seek(begin)
-    file.readline()
+    _skip(file)
     while (place := file.tell()) < end:
-        found = seq_of(file.readline())
+        found = seq_of(_skip(file))
         if found is not None:
             return place, found
     return end, None
+
+
+def _skip(file: BinaryIO) -> bytes:
+    """Read to behind the next newline; the first piece of that."""
+    first = piece = file.readline(PIECE)
+    while len(piece) == PIECE and not piece.endswith(b"\n"):
+        piece = file.readline(PIECE)
+    return first
 
 
 class _Tree:

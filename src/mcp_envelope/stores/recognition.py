@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcp_envelope.core.ports import LedgerError
 
-from .sqlite_schema import code_of, connect
+from .sqlite_schema import code_of, connect, lost_log
 
 
 def scheme_of(path: Path) -> str:
@@ -19,7 +19,7 @@ def scheme_of(path: Path) -> str:
     if not path.is_file():
         raise LedgerError(f"{path} is not a regular file", hint="name another one")
     if path.stat().st_size == 0:
-        return "jsonl"
+        return "sqlite" if lost_log(path.resolve()) else "jsonl"
     try:
         with contextlib.closing(connect(path.absolute(), "ro", timeout=1.0)) as connection:
             connection.execute("PRAGMA schema_version").fetchone()

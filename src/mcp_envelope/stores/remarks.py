@@ -33,6 +33,14 @@ def newest_removed(lines: Iterable[Placed], count: int) -> Removed | None:
     return found
 
 
+def origin_in(line: bytes) -> str:
+    """Which ledger a checkpoint line says that it is of; empty if it says nothing."""
+    try:
+        return read_sealed(line, orjson.loads(line)["warnings"]).checkpoint.origin
+    except (EnvelopeError, ValueError, LookupError, TypeError):
+        return ""
+
+
 def check_sealed(line: bytes, origin: str, size: int, root: bytes) -> None:
     """See that a checkpoint line is about these lines, signatures apart. LedgerError if not.
 
@@ -44,5 +52,5 @@ def check_sealed(line: bytes, origin: str, size: int, root: bytes) -> None:
         said = None
     if said is None or (said.origin, said.size, said.root) != (origin, size, root):
         raise LedgerError(
-            f"it is damaged: line {size}, its last checkpoint, is not about the lines before it"
+            f"it is damaged: line {size}, a checkpoint, is not about the lines before it"
         )

@@ -10,18 +10,17 @@ import asyncio
 import os
 from collections.abc import Callable
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 
 from mcp_envelope.core.errors import ConfigError
-from mcp_envelope.core.merkle import subtrees
+from mcp_envelope.core.merkle import Frontier
 from mcp_envelope.core.ports import LedgerError, Writing
-from mcp_envelope.core.seal import Removed
 
 from .chain import Chain, Seal
 from .draft import SEALED, SEGMENT
 from .locks import note_of, open_locked, require_locks, unlock
 from .places import path_of
+from .sqlite_removal import Leaving
 from .sqlite_sink import SqliteSink
 from .sqlite_source import SqliteSource
 
@@ -44,7 +43,7 @@ class SqliteLedger(Chain):
         try:
             os.ftruncate(fd, 0)
             os.write(fd, b"%d\n" % os.getpid())
-            self._database = SqliteSink(real, path, note, fd, writing.durability)
+            self._database = SqliteSink(real, path, note, fd, writing)
         except BaseException as error:
             unlock(fd, note)
             if isinstance(error, OSError) and not isinstance(error, LedgerError):
@@ -73,19 +72,20 @@ class SqliteLedger(Chain):
                 end = _end_of(source, done, min(count, self._head.seq))
                 if end <= done:
                     return 0
+                removed = await Leaving(source, end, self._whole_tree).read(archive)
                 if archive is not None:
-                    await _archive(source, done, end, archive)
-                removed = Removed(
-                    end,
-                    sha256(source.at(end - 1)).hexdigest(),
-                    tuple(source.subtree(*place) for place in subtrees(end)),
-                )
+                    archive(b"")
             finally:
                 source.close()
             future = asyncio.get_running_loop().create_future()
             await self._seal(Seal((str(removed),), {"removed": str(end)}, future))
             await self._delete(end)
             return end - done
+
+    def _whole_tree(self) -> Frontier:
+        tree = self._head.tree
+        assert tree is not None  # noqa: S101 - this kind of ledger always has one
+        return tree
 
     async def _delete(self, before: int) -> None:
         """Delete lines and what belongs to them, a little at a time."""
@@ -104,18 +104,6 @@ def _end_of(source: SqliteSource, begin: int, count: int) -> int:
     while end > begin and source.at(end - 1).startswith(SEALED):
         end -= SEGMENT
     return end
-
-
-async def _archive(
-    source: SqliteSource, begin: int, end: int, archive: Callable[[bytes], object]
-) -> None:
-    for one in source.after(begin):
-        if one.place >= end:
-            break
-        archive(one.line + b"\n")
-        if one.after % SEGMENT == 0:
-            await asyncio.sleep(0)
-    archive(b"")
 
 
 class SqliteStore:

@@ -7,10 +7,12 @@ holds on a file as soon as any descriptor of it is closed there, those of a writ
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import stat
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -19,6 +21,9 @@ from mcp_envelope.core.ports import LedgerError
 
 #: What SQLite raises: it quotes what is damaged as if it were text.
 TROUBLE: Final = (sqlite3.Error, UnicodeDecodeError)
+_log: Final = logging.getLogger("mcp_envelope.ledger")
+#: What the name of the log of a database ends in.
+LOG: Final = "-wal"
 #: "MCPE": what says that a database is a ledger of ours.
 APPLICATION: Final = 0x4D435045
 
@@ -48,6 +53,11 @@ MIGRATIONS: Final[tuple[str, ...]] = (_VERSION_1,)
 
 _TABLES: Final = frozenset({"lines", "nodes", "bodies", "uses", "facts"})
 _PLAIN: Final = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE TABLE %'"
+# What SQLite makes itself, as with ANALYZE, nobody else can.
+_SCHEMA: Final = (
+    "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%'"
+    " ESCAPE '!'"
+)
 _SEQ: Final = (0, "seq", "INTEGER", 0, None, 1)
 _HINT: Final = "name another file"
 # How long others are waited for at the start: whoever finds a log after a crash reads it first.
@@ -60,6 +70,17 @@ def connect(path: Path, mode: str, *, timeout: float = 0.0) -> sqlite3.Connectio
     return sqlite3.connect(
         url, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
     )
+
+
+def lost_log(path: Path) -> bool:
+    """Whether lines may be in the log of a database that is empty itself.
+
+    SQLite would delete that log, even if it is only to read.
+    """
+    try:
+        return not path.stat().st_size and path.with_name(path.name + LOG).stat().st_size > 0
+    except OSError:
+        return False
 
 
 def code_of(error: Exception) -> int:
@@ -89,8 +110,11 @@ def open_database(
         else:
             with contextlib.closing(connect(path, "ro", timeout=_PATIENCE)) as connection:
                 version = check(connection, named, len(migrations))
-            if version < len(migrations):
+                missing = _missing(connection, named, migrations[:version])
+            if version < len(migrations) or missing:
                 with contextlib.closing(connect(path, "rw", timeout=_PATIENCE)) as connection:
+                    for statement in missing:
+                        connection.execute(statement)
                     _migrate(connection, version, migrations)
         return connect(path, "rw", timeout=_PATIENCE)
     except LedgerError:
@@ -110,15 +134,18 @@ def check(connection: sqlite3.Connection, named: Path, known: int = len(MIGRATIO
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         found = {name for (name,) in connection.execute(_PLAIN)}
+        is_foreign = application != APPLICATION and bool(found) and not found & _TABLES
         # With another type, or as no key, numbers would stand elsewhere and lines would seem gone.
         if version == known and _SEQ not in connection.execute("PRAGMA table_info(lines)"):
             found = set()
     except sqlite3.DatabaseError as error:
         if code_of(error) != sqlite3.SQLITE_NOTADB:
             raise
-        application, version, found = 0, 0, set()
+        application, version, found, is_foreign = 0, 0, set(), False
     if application != APPLICATION or version < 1 or not (found >= _TABLES or version > known):
-        raise LedgerError(f"{named}: it is not a ledger", hint=_HINT, reached=0)
+        # What may have been one is damaged: that is a verdict, and no mistake in a name.
+        reached = None if is_foreign else 0
+        raise LedgerError(f"{named}: it is not a ledger", hint=_HINT, reached=reached)
     if version > known:
         raise LedgerError(
             f"{named}: a newer version of mcp-envelope wrote it (schema {version}, known: {known})",
@@ -127,13 +154,31 @@ def check(connection: sqlite3.Connection, named: Path, known: int = len(MIGRATIO
     return version
 
 
+def _missing(connection: sqlite3.Connection, named: Path, migrations: Sequence[str]) -> list[str]:
+    """The triggers and indices that it lacks. LedgerError if it has any that is not ours.
+
+    A trigger could swallow lines that are written, or write others.
+    """
+    with contextlib.closing(sqlite3.connect(":memory:")) as model:
+        model.executescript("\n".join(migrations))
+        wanted = dict(model.execute(_SCHEMA).fetchall())
+    found = dict(connection.execute(_SCHEMA).fetchall())
+    strange = sorted(name for name, sql in found.items() if wanted.get(name) != sql)
+    if strange:
+        raise LedgerError(
+            f"{named}: somebody changed its schema: {strange[0]!r:.80} is not as we made it",
+            hint="see who did; restore it, or name another file",
+        )
+    return [sql for name, sql in wanted.items() if name not in found]
+
+
 def _make(path: Path, migrations: Sequence[str]) -> None:
     """Make an empty ledger: all of it appears at once, or nothing."""
     new = path.with_name(path.name + ".new")
     # What is left of a database that is gone must not be taken for the log of this one.
-    for name in (new.name, path.name):
-        for ending in ("-wal", "-shm", "-journal"):
-            path.with_name(name + ending).unlink(missing_ok=True)
+    for ending in ("-wal", "-shm", "-journal"):
+        new.with_name(new.name + ending).unlink(missing_ok=True)
+        _set_aside(path.with_name(path.name + ending))
     new.unlink(missing_ok=True)
     fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -152,6 +197,25 @@ def _make(path: Path, migrations: Sequence[str]) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _set_aside(log: Path) -> None:
+    """Give what lies where a log of SQLite belongs another name: it may hold lines."""
+    try:
+        size = log.stat().st_size
+    except FileNotFoundError:
+        return
+    if not size or log.name.endswith("-shm"):
+        log.unlink(missing_ok=True)
+        return
+    names = (log.with_name(f"{log.name}.lost-{number}") for number in count(1))
+    aside = next(name for name in names if not name.exists())
+    log.rename(aside)
+    _log.warning(
+        "%s is gone or empty, but its log is not: that is kept as %s, and a new ledger begins",
+        log.with_name(log.name.removesuffix(LOG)),
+        aside.name,
+    )
 
 
 def _migrate(connection: sqlite3.Connection, version: int, migrations: Sequence[str]) -> None:

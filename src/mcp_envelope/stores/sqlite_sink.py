@@ -8,19 +8,17 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from mcp_envelope.core.ports import Durability, LedgerError
-from mcp_envelope.core.seal import origin_of
+from mcp_envelope.core.ports import Durability, LedgerError, Writing
 
 from .chain import Busy, Unwritten
 from .draft import SEGMENT, Batch, Head
 from .locks import unlock
-from .remarks import check_sealed
+from .sqlite_head import Start
 from .sqlite_schema import TROUBLE, code_of, connect, open_database
-from .sqlite_tree import tree_of
+from .sqlite_source import SqliteSource
 from .sqlite_wal import LogKeeper
 
 _log: Final = logging.getLogger("mcp_envelope.ledger")
@@ -29,6 +27,7 @@ _PAGE: Final = 4_096
 _PATIENCE: Final = 0.05
 _LINE: Final = "INSERT INTO lines VALUES (?, ?)"
 _NODE: Final = "INSERT INTO nodes VALUES (?, ?, ?)"
+_NODE_ANEW: Final = "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?)"
 _BODY: Final = "INSERT INTO bodies VALUES (?, ?) ON CONFLICT DO NOTHING"
 _USE: Final = "INSERT INTO uses VALUES (?, ?) ON CONFLICT DO UPDATE SET seq = excluded.seq"
 _MARK: Final = "INSERT INTO facts VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
@@ -62,9 +61,7 @@ class SqliteSink:
     ``head`` is where its chain goes on.
     """
 
-    def __init__(
-        self, path: Path, named: Path, note: Path, fd: int, durability: Durability
-    ) -> None:
+    def __init__(self, path: Path, named: Path, note: Path, fd: int, writing: Writing) -> None:
         self._named = named
         self._note = note
         self._fd = fd
@@ -74,15 +71,15 @@ class SqliteSink:
         self._keeper = LogKeeper(lambda: _connected(path))
         self._cursor = self._connection.cursor()
         try:
-            self._prepare(durability)
-            self.head: Final = self._read_head()
+            self._prepare(writing.durability)
+            self.head: Final = self._read_head(signs=writing.sealing is not None)
             self._main, self._size = _look_at(self._path)
             self._log_file, _ = _look_at(self._log)
         except (*TROUBLE, OSError) as error:
             self._connection.close()
-            said = (
-                error.message if isinstance(error, LedgerError) else f"it cannot be read: {error}"
-            )
+            said = f"it cannot be read: {error}"
+            if isinstance(error, LedgerError):
+                said = error.message.removeprefix(f"{named}").removeprefix(":").lstrip()
             raise LedgerError(f"{named}: {said}", hint=_KEEP) from None
 
     @property
@@ -103,7 +100,9 @@ class SqliteSink:
             is_whole = False
             try:
                 self._check_last(batch.seq - 1)
-                self._cursor.executemany(_LINE, enumerate(batch.lines, batch.seq))
+                done = self._cursor.executemany(_LINE, enumerate(batch.lines, batch.seq))
+                if done.rowcount != len(batch.lines):
+                    raise _MeddledError("something else changed its database", _MEDDLED)
                 if batch.nodes or batch.bodies or batch.marks:
                     self._write_more(batch)
                 is_whole = True
@@ -162,22 +161,15 @@ class SqliteSink:
         run("SELECT count(*) FROM facts").fetchone()  # makes the log, or reads it after a crash
         run("PRAGMA busy_timeout = 0")  # the event loop waits for nobody
 
-    def _read_head(self) -> Head:
-        run = self._connection.execute
-        row = run("SELECT seq, line FROM lines ORDER BY seq DESC LIMIT 1").fetchone()
-        if row is None:
-            return Head()
-        last, text = row
-        marks = dict(run("SELECT name, value FROM facts").fetchall())
-        begin = run("SELECT line FROM lines WHERE seq = 0").fetchone()
-        first = marks.get("first", "") if begin is None else sha256(begin[0]).hexdigest()
-        sealed = int(marks["sealed"]) if marks.get("sealed", "").isdecimal() else -1
-        if sealed >= 0:
-            row = run("SELECT line FROM lines WHERE seq = ?", (sealed,)).fetchone()
-            root = tree_of(self._connection, sealed).root()
-            check_sealed(row[0] if row is not None else b"", origin_of(first), sealed, root)
-        tree = tree_of(self._connection, last + 1)
-        return Head(last + 1, sha256(text).hexdigest(), first, tree, last - sealed)
+    def _read_head(self, *, signs: bool) -> Head:
+        with closing(SqliteSource(self._named)) as source:
+            start = Start(source, self._connection, signs=signs)
+        if start.nodes:
+            _log.warning("%s: hashes kept beside its lines were wrong; made anew", self._named)
+            with self._transaction():
+                # It replaces them as no trigger of ours lets anybody do by mistake.
+                self._cursor.executemany(_NODE_ANEW, start.nodes)
+        return start.head
 
     def _check_files(self) -> None:
         """See that the files are still those that were written so far: else lines would be lost."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -10,15 +9,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from mcp_envelope.core.entry import MOST
 from mcp_envelope.core.ports import LedgerError, Placed
 from mcp_envelope.core.seal import Removed
 
+from .links import is_row
 from .remarks import newest_removed, removed_in
-from .sqlite_schema import TROUBLE, check, code_of, connect
+from .sqlite_schema import LOG, TROUBLE, check, code_of, connect, lost_log
 from .sqlite_tree import subtree_of
 
 _PATIENCE: Final = 5.0
-_PIECE: Final = re.compile(rb"[^\n]*\n")
 #: Lines that are read at once: no reader holds up the writer's log for longer.
 CHUNK: Final = 512
 _CLOSED: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
@@ -27,11 +27,13 @@ _FOR_NOW: Final = _CLOSED | {
     *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_FULL, sqlite3.SQLITE_INTERRUPT),
     *(sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_MISUSE),
 }
-# What was damaged may be no bytes any more, or nothing at all.
-_ROWS: Final = (
-    "SELECT seq, coalesce(CAST(line AS BLOB), x'') FROM lines WHERE seq >= ? ORDER BY seq LIMIT ?"
+# What was damaged may be no bytes any more, or nothing at all, or far longer than any line.
+_LINE: Final = (
+    f"CASE WHEN typeof(line) = 'blob' AND length(line) <= {MOST} THEN line"
+    f" ELSE coalesce(substr(CAST(line AS BLOB), 1, {MOST + 1}), x'') END"
 )
-_ROW: Final = "SELECT coalesce(CAST(line AS BLOB), x'') FROM lines WHERE seq = ?"
+_ROWS: Final = f"SELECT seq, {_LINE} FROM lines WHERE seq >= ? ORDER BY seq LIMIT ?"  # noqa: S608
+_ROW: Final = f"SELECT {_LINE} FROM lines WHERE seq = ?"  # noqa: S608
 
 
 class SqliteSource:
@@ -43,6 +45,8 @@ class SqliteSource:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection = _connect(path)
+        self._noted = 0
+        self._removed: Removed | None = None
 
     @property
     def url(self) -> str:
@@ -55,13 +59,16 @@ class SqliteSource:
         return self.bounds()[1]
 
     def physical(self) -> Iterator[bytes]:
-        """Each line with a newline."""
+        """Each line with a newline; what is not one line with the number of its row is none.
+
+        All who read the database have to see the same lines, and no others find them by number.
+        """
         for rows in self._chunks(0):
-            for _, line in rows:
-                if b"\n" in line:
-                    yield from _PIECE.findall(line + b"\n")
-                else:
+            for seq, line in rows:
+                if is_row(seq, line):
                     yield line + b"\n"
+                else:
+                    yield b"row %d: " % seq + line.replace(b"\n", b"\\n") + b"\n"
 
     def after(self, place: int) -> Iterator[Placed]:
         """The lines from a number on."""
@@ -70,9 +77,17 @@ class SqliteSource:
                 yield Placed(seq, seq + 1, line)
 
     def _chunks(self, place: int) -> Iterator[list[tuple[int, bytes]]]:
-        """Some lines at a time, none of them in a transaction that goes on."""
+        """Some lines at a time; LedgerError where some of them vanish meanwhile."""
         begun = self.kept_from()
         place = max(place, begun)
+        for rows in self._rows(place):
+            if rows and rows[0][0] != place and self.kept_from() != begun:
+                raise LedgerError(f"{self.path}: lines were removed meanwhile", hint="read it anew")
+            yield rows
+            place = rows[-1][0] + 1 if rows else place
+
+    def _rows(self, place: int) -> Iterator[list[tuple[int, bytes]]]:
+        """Some rows at a time, none of them in a transaction that goes on."""
         count = CHUNK
         while True:
             try:
@@ -82,8 +97,6 @@ class SqliteSource:
                     raise self._broken(error, place) from None
                 count = 1  # as far as one can get
                 continue
-            if rows and rows[0][0] != place and self.kept_from() != begun:
-                raise LedgerError(f"{self.path}: lines were removed meanwhile", hint="read it anew")
             yield rows
             if len(rows) < count:
                 return
@@ -119,15 +132,8 @@ class SqliteSource:
             raise self._broken(error, index << level) from None
 
     def removed(self) -> Removed | None:
-        """As the newest line says that says so of what is gone; None where none can be read."""
-        first = self.kept_from()
-        row = self._one("SELECT value FROM facts WHERE name = 'removal'")
-        if not first or row is None:
-            return None
-        known = self.place_of(_number(row[0]))
-        if known is not None and (found := removed_in(self.at(known), first)):
-            return found
-        return newest_removed(self.after(0), first)
+        """As the newest line that says so says it of what is gone; None if none does."""
+        return self._removed if self.kept_from() else None
 
     def body(self, digest: str) -> bytes | None:
         """What was kept under a SHA-256."""
@@ -144,9 +150,25 @@ class SqliteSource:
         self._connection.close()
 
     def kept_from(self) -> int:
-        """The number before which all lines were removed, 0 if none was."""
+        """The number before which all lines were removed, 0 if none was.
+
+        What is noted of it beside the lines counts only where a checkpoint line says the same.
+        """
         row = self._one("SELECT value FROM facts WHERE name = 'removed'")
-        return _number(row[0]) if row is not None else 0
+        noted = _number(row[0]) if row is not None else 0
+        if noted != self._noted:
+            self._removed = self._removed_of(noted) if noted else None
+            self._noted = noted
+        return noted if self._removed is not None else 0
+
+    def _removed_of(self, count: int) -> Removed | None:
+        row = self._one("SELECT value FROM facts WHERE name = 'removal'")
+        line = self._one(_ROW, _number(row[0])) if row is not None else None
+        if line is not None and (found := removed_in(line[0], count)):
+            return found
+        # The line that says so stands behind what is gone.
+        rows = (Placed(seq, seq + 1, line) for rows in self._rows(count) for seq, line in rows)
+        return newest_removed(rows, count)
 
     def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
         try:
@@ -167,22 +189,17 @@ def _number(text: Any) -> int:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise LedgerError(f"{path} is not a regular file", hint="name another one")
-    except OSError as error:
-        if isinstance(error, LedgerError):
-            raise
-        raise LedgerError(f"{path} cannot be opened: {error.strerror}") from None
+    _require_file(path)
     problem, reached = "", None
     # Without the right to make files beside it SQLite reads it only if nobody else may write it.
     for mode in ("ro", "ro&immutable=1"):
-        if mode != "ro" and Path(f"{path.resolve()}-wal").exists():
+        if mode != "ro" and Path(f"{path.resolve()}{LOG}").exists():
             break
         connection = connect(path, mode, timeout=_PATIENCE)
         try:
             check(connection, path)
-            connection.execute("SELECT max(seq) FROM lines").fetchone()
+            # Its beginning only: what is damaged behind that can be read so far.
+            connection.execute("SELECT seq FROM lines LIMIT 1").fetchone()
         except TROUBLE as error:
             connection.close()
             problem, reached = _reason(error), _reached(error)
@@ -194,6 +211,19 @@ def _connect(path: Path) -> sqlite3.Connection:
         else:
             return connection
     raise LedgerError(f"{path} cannot be read: {problem}", reached=reached)
+
+
+def _require_file(path: Path) -> None:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise LedgerError(f"{path} is not a regular file", hint="name another one")
+    except OSError as error:
+        if isinstance(error, LedgerError):
+            raise
+        raise LedgerError(f"{path} cannot be opened: {error.strerror}") from None
+    if lost_log(path.resolve()):
+        hint = f"keep {path.name}{LOG} beside it: lines may be in there"
+        raise LedgerError(f"{path} was emptied", hint=hint, reached=0)
 
 
 def _reached(error: Exception) -> int | None:

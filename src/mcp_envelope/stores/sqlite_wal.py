@@ -49,6 +49,8 @@ class LogKeeper:
         """
         with self._rounds, contextlib.suppress(sqlite3.Error), self._connected() as connection:
             for _ in range(_TRIES):
+                # Most of it while others write; so that little is left while they wait.
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
                 with self.gate:
                     is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 if not is_busy:

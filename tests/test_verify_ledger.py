@@ -19,6 +19,9 @@ from mcp_envelope.core.merkle import complete_root, inclusion_proof, leaf_hash
 from mcp_envelope.core.notes import base64_of
 from mcp_envelope.core.signing import Signer
 
+#: Many processes, or much work: run by tools/ci.py.
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "src" / "mcp_envelope" / "verify_ledger.py"
 EXAMPLES = ROOT / "examples"
@@ -246,8 +249,6 @@ def test_without_cryptography_the_rest_is_checked(tmp_path: Path) -> None:
     program = f"""
 import runpy, sys
 
-#: Many processes, or much work: run by tools/ci.py.
-pytestmark = pytest.mark.whole
 sys.modules["cryptography"] = None
 sys.argv = [{str(FILE)!r}, *sys.argv[1:]]
 runpy.run_path({str(FILE)!r}, run_name="__main__")

@@ -223,7 +223,7 @@ class Reading:
         if sealed and self.by is None:
             self.doubt = line.seq if self.doubt < 0 else self.doubt
         elif sealed:
-            self.sealed, self.doubt, self.trusted = line.seq, -1, self.trusted + self.by
+            self.sealed, self.doubt, self.trusted = line.seq, -1, self.trusted + self.by[:1]
         elif line.event == "admitted":
             self.open[(line.call, line.seq) if line.call in self.open else line.call] = line.seq
         elif line.event == "settled":

@@ -138,7 +138,7 @@ def test_with_a_key_that_signed_nothing_the_ledger_is_unsigned() -> None:
 def test_a_new_key_is_followed_where_only_the_old_one_is_trusted() -> None:
     """The line that both signed hands on; what the new one signs then is vouched for."""
     book = a_book()
-    book.seal(signers=(OURS, NEXT))
+    book.seal(signers=(NEXT, OURS))
     book.signers = (NEXT,)
     book.call()
     book.seal()

@@ -31,6 +31,8 @@ def together(*books: Book, known: Book | None = None) -> Together:
 def test_ledgers_that_have_nothing_to_do_with_each_other_hold() -> None:
     """And each kept checkpoint is compared with its own."""
     one, other = a_book(9), a_book(9, "pay")
+    for book in (one, other):
+        book.seal()
     for known in (one, other):
         found = together(one, other, known=known)
         assert found.holds

@@ -388,6 +388,12 @@ def test_a_kept_checkpoint_of_another_ledger_is_a_fork_of_its_beginning() -> Non
     found = verdict_of(a_book().data, [OURS.key], [other.kept]).damage
     assert found is not None
     assert (found.kind, found.seq) == ("fork", 0)
+    assert found.message.count("ledger is") == 1
+    assert "another ledger" not in found.message
+    cut = b"".join(pieces_of(other.data)[:-1])
+    found = verdict_of(cut, [], [other.kept]).damage
+    assert found is not None
+    assert (found.kind, found.message.rpartition(" covers ")[2]) == ("truncated", "lines 0 to 3")
 
 
 def test_a_kept_checkpoint_that_nobody_signed_says_nothing_against_the_ledger() -> None:

@@ -93,7 +93,10 @@ def test_a_good_ledger_holds() -> None:
         "verdict": "holds",
         "signatures": "checked",
         "lines": 22,
+        "removed": "none",
         "checkpoints": 2,
+        "covered": "0 to 21",
+        "behind": 0,
         "dangling": 1,
         "torn": 0,
         "strays": 0,
@@ -197,10 +200,61 @@ def test_a_ledger_may_begin_later(tmp_path: Path) -> None:
     path = written(tmp_path, [book.data])
     said = verdict(path, "--key", str(OURS.key))
     assert (said["verdict"], said["lines"]) == ("holds", book.seq - 256)
+    assert said["removed"] == "0 to 255"
+    assert said["covered"] == f"256 to {book.seq - 1}"
     assert (said["strays"], book.texts[0].count(b'"event":"settled"')) == (0, 1)
     changed = book.data.replace(b"removed: lines", b"removeD: lines")
     said = verdict(written(tmp_path, [changed]))
     assert (said["kind"], said["line"]) == ("missing", 0)
+
+
+def test_lines_behind_the_last_checkpoint_are_counted(tmp_path: Path) -> None:
+    """Nothing but the chain holds them, and the last one nothing: strictly that is not enough."""
+    for lines, covered, behind in ((LINES[:15], "0 to 12", 2), (LINES[:5], "none", 5)):
+        path = written(tmp_path, lines)
+        said = verdict(path)
+        assert (said["covered"], said["behind"], said["code"]) == (covered, behind, 0)
+    book = Book()
+    book.call()
+    path = written(tmp_path, [book.data])
+    assert verdict(path, "--strict")["code"] == 1
+    book.seal()
+    path = written(tmp_path, [book.data])
+    assert verdict(path, "--strict")["code"] == 0
+
+
+def test_an_empty_file_is_unsigned(tmp_path: Path) -> None:
+    """Where a key is given; without one nothing is checked, and nothing is covered."""
+    path = written(tmp_path, [])
+    said = verdict(path, "--key", KEY)
+    assert (said["kind"], said["line"], said["code"]) == ("unsigned", 0, 1)
+    said = verdict(path)
+    assert (said["lines"], said["covered"], said["code"]) == (0, "none", 0)
+
+
+def test_a_proof_is_for_the_line_with_its_number(tmp_path: Path) -> None:
+    """Whoever shows line 2 and says that it is another one is not believed."""
+    line, proof = tmp_path / "line", tmp_path / "proof"
+    for seq, index in ((2, 3), (2, 1_000), (20, 21), (20, 22), (20, 1_000)):
+        line.write_bytes(LINES[seq])
+        proof.write_text(proof_of(seq).replace(f"index {seq}\n", f"index {index}\n"), "utf-8")
+        done = run("--proof", str(proof), "--line", str(line), "--key", KEY)
+        assert (done.returncode, f"kind: root\nline: {index}\n" in done.stdout) == (1, True)
+
+
+def test_mistakes_name_the_file_and_what_is_wrong(tmp_path: Path) -> None:
+    """So that nobody has to guess which of several it is."""
+    good, bad = str(EXAMPLES / "calls.jsonl"), tmp_path / "bad"
+    for data in (b"", b"\xff\xfe", b"text"):
+        bad.write_bytes(data)
+        done = run(good, "--key", KEY, "--key", str(bad))
+        assert f"error: {bad} is no public key" in done.stderr
+        done = run(good, "--checkpoint", KEPT, "--checkpoint", str(bad))
+        assert f"error: {bad} is no checkpoint" in done.stderr
+    bad.write_bytes(b"SQLite format 3\0" + bytes(100))
+    done = run(str(bad))
+    assert f"error: {bad} is a database: ask for an export of it" in done.stderr
+    assert run(good, "--key", KEPT, "--checkpoint", KEPT).returncode == 2
 
 
 def test_a_proof_shows_that_a_line_is_there(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def books(draw: st.DrawFn, seals: int = 1, steps: Sequence[str] = STEPS) -> Book
             book.tear(draw(st.integers(1, 400) | st.just(10_000)))
         elif name == "rotate":
             if book.seq and list(book.signers) == [OURS]:
-                book.seal(signers=(OURS, NEXT))
+                book.seal(signers=(NEXT, OURS))
                 book.signers = (NEXT,)
         else:
             getattr(book, name)()

@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.both import alike
 from tests.core.damage import CASES, cases
-from tests.core.ledgers import NEXT, OURS, THEIRS, Book, books, verdict_of
+from tests.core.ledgers import NEXT, OURS, THEIRS, Book, books
 
-from mcp_envelope import verify_ledger
-from mcp_envelope.core.notes import Note, VerifierKey
-from mcp_envelope.core.seal import Removed
-
-#: It has no types that mypy could hold.
-ALONE: Any = verify_ledger
-Said = tuple[tuple[str, int] | None, int, int]
-
-
-def one_file(data: bytes, keys: Sequence[VerifierKey], known: Sequence[Note]) -> Said:
-    """What the verifier in one file says: damage, and how many calls and tails are open or torn."""
-    trusted = [ALONE.key_of(str(key)) for key in keys]
-    reading = ALONE.Reading(trusted, [ALONE.note_of(str(note)) for note in known])
-    try:
-        reading.read(io.BytesIO(data))
-    except ALONE.DamageError as damage:
-        return damage.args, 0, 0
-    return None, len(reading.open), reading.torn
-
-
-def core(data: bytes, keys: Sequence[VerifierKey], known: Sequence[Note]) -> Said:
-    """What the verifier of the core says."""
-    lines = [line for line, _ in ALONE.lines_of(io.BytesIO(data)) if line]
-    remarks = [text for line in lines if line.event == "checkpoint" for text in line.warnings]
-    read = [one for one in map(Removed.parse, remarks) if one and one.count <= lines[0].seq]
-    removed = read[-1] if read else None
-    found = verdict_of(data, keys, known, removed)
-    if found.damage is not None:
-        return (found.damage.kind, found.damage.seq), 0, 0
-    return None, found.dangling_count, found.torn_count
+from mcp_envelope.core.notes import VerifierKey
 
 
 def agree(book: Book, data: bytes, keys: Sequence[VerifierKey]) -> None:
     """Both say the same, with a kept checkpoint and without."""
     for known in ((), (book.kept,)):
-        assert one_file(data, keys, known) == core(data, keys, known)
+        alike(data, keys, known)
 
 
 KEYS = st.sampled_from([(), (OURS.key,), (OURS.key, NEXT.key), (NEXT.key,), (THEIRS.key,)])

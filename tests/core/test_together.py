@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from tests.core.damage import drop
 from tests.core.ledgers import OURS, Book, books, pieces_of
 
+from mcp_envelope.core.merkle import Frontier
+from mcp_envelope.core.seal import Removed
 from mcp_envelope.core.together import Reading, Together, verify_together
 
 
@@ -31,6 +33,8 @@ def together(*books: Book, known: Book | None = None) -> Together:
 def test_ledgers_that_have_nothing_to_do_with_each_other_hold() -> None:
     """And each kept checkpoint is compared with its own."""
     one, other = a_book(9), a_book(9, "pay")
+    for book in (one, other):
+        book.seal()
     for known in (one, other):
         found = together(one, other, known=known)
         assert found.holds
@@ -99,16 +103,84 @@ def test_three_copies_are_compared_one_after_the_other() -> None:
     ]
 
 
+def pruned(count: int) -> Book:
+    """A ledger whose first lines were removed."""
+    book = a_book(20)
+    book.remove(count)
+    book.call()
+    book.seal()
+    return book
+
+
+def archive(count: int, tool: str = "", same: int = 0) -> Book:
+    """Its first lines; those from number ``same`` on are of another tool, if there is one."""
+    book = Book(every=99)
+    for text in a_book(20).texts[: same if tool else count]:
+        book.add_forged(text)
+    while book.seq < count:
+        book.refuse(tool)
+    return book
+
+
 def test_a_copy_from_before_lines_were_removed_is_compared_by_the_roots() -> None:
     """The removed lines need not be there."""
-    old, new = a_book(9), a_book(9)
-    new.remove(8)
-    new.call()
-    new.seal()
+    old, new = a_book(20), pruned(8)
     (finding,) = together(old, new).findings
     assert (finding.kind, finding.names) == ("older", ("a", "b"))
-    (finding,) = together(a_book(3), new).findings
-    assert finding.kind == "apart"
+
+
+def test_removed_lines_that_were_kept_are_compared_with_what_was_kept_of_them() -> None:
+    """Where the archive ends just there it is known as such; so is another one, at its end too."""
+    (finding,) = together(archive(24), pruned(24)).findings
+    assert (finding.kind, finding.seq) == ("older", 24)
+    assert "keeps the root of just these lines" in finding.message
+    for same in (16, 20, 23):
+        found = together(archive(24, "other", same), pruned(24))
+        assert all(one.holds for one in found.verdicts)
+        (finding,) = found.findings
+        assert (finding.kind, finding.seq, found.holds) == ("fork", 24, False)
+        assert "at line 24 or before it" in finding.message
+
+
+def test_an_archive_that_ends_earlier_is_compared_as_far_as_can_be() -> None:
+    """Of 24 removed lines there is a hash of the first 16, and one of the others."""
+    for count, same in ((20, 16), (23, 16), (9, 0)):
+        found = together(archive(count), pruned(24))
+        (finding,) = found.findings
+        assert (finding.kind, finding.seq, found.holds) == ("apart", same, True)
+        assert (f"only the first {same}" in finding.message) == bool(same)
+    assert together(archive(16), pruned(24)).findings[0].kind == "older"
+    (finding,) = together(archive(20, "other", 15), pruned(24)).findings
+    assert finding.kind == "fork"
+    assert together(archive(20, "other", 16), pruned(24)).findings[0].kind == "apart"
+
+
+def test_what_is_apart_from_one_may_meet_another() -> None:
+    """An archive, what is left, and a whole copy: the archive is compared with the whole one."""
+    whole = a_book(30)
+    whole.seal()
+    parts = archive(9), pruned(24), whole
+    assert [(one.kind, one.names) for one in together(*parts).findings] == [
+        ("older", ("a", "c")),
+        ("fork", ("b", "c")),
+    ]
+    found = together(archive(9, "other", 5), *parts[1:])
+    assert (found.findings[0].kind, found.findings[0].seq) == ("fork", 5)
+
+
+def test_the_last_of_the_removed_lines_is_compared_too() -> None:
+    """Its digest is what the first line that is left follows."""
+    good = pruned(24).removed
+    assert good is not None
+    book, old = Book(), archive(24)
+    book.first, book.origin, book.prev = 24, old.origin, "ab" * 32
+    book.tree = Frontier(24, good.nodes)
+    book.removed = Removed(24, book.prev, good.nodes)
+    book.call()
+    book.seal(str(book.removed))
+    found = together(old, book)
+    assert all(one.holds for one in found.verdicts)
+    assert [one.kind for one in found.findings] == ["fork"]
 
 
 @pytest.mark.parametrize("known", [False, True])

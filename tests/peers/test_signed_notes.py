@@ -73,7 +73,7 @@ def book() -> Book:
     book = Book(every=9)
     while book.seq < SIZE // 2:
         book.call()
-    book.seal(signers=(OURS, NEXT))
+    book.seal(signers=(NEXT, OURS))
     while book.seq < SIZE:
         book.call()
     return book

@@ -78,7 +78,7 @@ def configure(parser: Parser) -> None:
         "--strict",
         action="store_true",
         help="exit with 1 also for what only somebody should look at: calls without an end, "
-        "torn tails",
+        "torn tails, lines that no checkpoint covers",
     )
 
 

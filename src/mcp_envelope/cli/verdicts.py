@@ -25,7 +25,7 @@ _MEANING: Final = {
     "signature": "who signed there is not who you trust, or the signature was made up",
     "unsigned": "nobody whom you trust vouches for any of it",
     "truncated": "lines that there once were are gone from the end, or this is an old copy",
-    "fork": "this is another history than the one whose checkpoint was kept",
+    "fork": "what was signed is another history than this one",
     "corrupt": "the database itself is damaged: by its disk, or by somebody",
 }
 _KEEP: Final = "keep the file as it is, and compare it with a copy or an export from before"

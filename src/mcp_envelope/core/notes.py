@@ -19,7 +19,7 @@ ED25519: Final = 0x01
 #: The most signatures that a note may have; the specification asks for 16 at least.
 MOST_SIGNATURES: Final = 16
 
-_NAME: Final = re.compile(r"[^\s+]+")
+_NAME: Final = re.compile(r"[^\s+\ud800-\udfff]+")
 _SIGNATURE: Final = re.compile(r"— (\S+) (\S+)")
 _SIZE: Final = re.compile(r"0|[1-9][0-9]{0,18}")
 _CONTROLS: Final = re.compile(r"[\x00-\x09\x0b-\x1f]")

@@ -59,10 +59,13 @@ class Outside:
         for one in self._kept:
             if one.checkpoint.origin != origin:
                 message = (
-                    f"the checkpoint of {one.checkpoint.size} lines that you kept is of another"
-                    f" ledger, {one.checkpoint.origin}; this one is {origin}"
+                    f"the checkpoint of {one.checkpoint.size} lines that you kept is of"
+                    f" {one.checkpoint.origin}, and this ledger is {origin}"
                 )
-                hint = "if it is the right one, the ledger was replaced from its first line on"
+                hint = (
+                    "if it should be the same one, it was replaced from its first line on; if not,"
+                    " leave that checkpoint out"
+                )
                 return self._against(one, Damage("fork", 0, message, hint))
         return None
 
@@ -101,7 +104,7 @@ class Outside:
             if size > count or (size == count and one.has_line):
                 message = (
                     f"the ledger ends before line {count}, and the checkpoint that you kept"
-                    f" covers {size} lines" + (f" and line {size}" if one.has_line else "")
+                    f" covers lines 0 to {size - (not one.has_line)}"
                 )
                 hint = "lines were cut off its end, or it is an older copy"
                 return self._against(one, Damage("truncated", count, message, hint))

@@ -61,10 +61,15 @@ def read_entry(piece: bytes) -> Entry | None:
     if found is None or piece[-2:] != b"}\n" or len(piece) > MOST + 1:
         return None
     text = piece[:-1]
+    value: object = None
     try:
         value = orjson.loads(text)
-    except ValueError:
-        value = _loads_plainly(text)
+        # What comes out as it was has each name once, and no half of a surrogate pair.
+        is_plain = orjson.dumps(value) == text
+    except (ValueError, TypeError):
+        is_plain = False
+    if not is_plain:
+        value = _loads_slowly(text)
     if type(value) is not dict or not (tuple(value) == FIELDS or value.keys() >= _NAMES):
         return None
     warnings = value["warnings"]
@@ -73,12 +78,22 @@ def read_entry(piece: bytes) -> Entry | None:
     return Entry(text, found[1], int(found[2]), found[3], value)
 
 
-def _loads_plainly(text: bytes) -> object:
-    # orjson refuses what other readers take: halves of surrogate pairs, numbers beyond a double.
+def _loads_slowly(text: bytes) -> object:
+    # orjson refuses numbers that other readers take, and takes objects in which a name stands
+    # twice: readers would not agree on what such a line says.
     try:
-        return json.loads(text.decode(), parse_constant=_refuse, parse_int=float)
+        value = json.loads(
+            text.decode(), object_pairs_hook=_object, parse_constant=_refuse, parse_int=float
+        )
+        json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
+    return value
+
+
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(members)
+    return made if len(made) == len(members) else _refuse("a name stands twice")
 
 
 def _refuse(word: str) -> NoReturn:

@@ -71,10 +71,12 @@ def is_signed_by(note: Note, key: VerifierKey) -> bool:
     EnvelopeError if one says that it is this key's and is not: such a note is to be rejected.
     """
     mine = [one for one in note.signatures if one.is_by(key)]
+    if not mine:
+        return False
     public = Ed25519PublicKey.from_public_bytes(key.public)
     for one in mine:
         try:
             public.verify(one.value, note.text.encode())
         except InvalidSignature:
             raise EnvelopeError(f"the signature by {key.name} is wrong") from None
-    return bool(mine)
+    return True

@@ -282,9 +282,11 @@ class Verifier:
             if said is None or (is_asked and said >= vouched):
                 message = f"lines 0 to {self.first - 1} are missing"
                 return Damage("missing", 0, message, "no checkpoint line vouches for their removal")
-        if is_asked and not vouched and self._next > self.first:
+        if is_asked and not vouched:
             message = "no checkpoint is signed by a key that you trust: there is none at all"
             hint = "a gateway writes the first after so many lines, or at its end"
+            if self._next == self.first:
+                hint = "there is not even a line: everything may have been taken away"
             return Damage("unsigned", self.first, message, hint)
         return None
 
@@ -325,6 +327,7 @@ class Verifier:
             of_unadmitted(unadmitted, self.calls.first_unadmitted),
             of_torn(self.torn_count - bool(size), self.absent_count),
             of_unfinished(size, self._next) if size else None,
+            of_behind(self._next, self.vouching.checkpoints, self.vouching.last),
         )
         return tuple(one for one in found if one)
 
@@ -333,7 +336,6 @@ class Verifier:
         found = (
             "the ledger has no lines" if size == self.first else None,
             of_removed(self.removed, self._removed_said),
-            of_behind(size, vouching.checkpoints, vouching.last),
             of_unchecked(vouching.is_asked, vouching.checkpoints),
             *(of_rotation(*one) for one in vouching.rotations),
             of_cut_off(self.calls.cut_off),

@@ -11,8 +11,8 @@ from .notes import Note, VerifierKey
 from .seal import Sealed
 from .signing import is_signed_by
 
-#: The most keys that are remembered of a ledger.
-_MOST_KEYS: Final = 100
+#: The most keys of a ledger that are told of. So many as are handed on to are trusted.
+_MOST_TOLD: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ def signers_of(note: Note, keys: Iterable[VerifierKey]) -> tuple[VerifierKey, ..
 class Vouching:
     """The keys that are trusted, and how far they vouch.
 
+    Trust goes forward only: where a trusted key has signed, the first key that the line names is
+    trusted from there on.
     With none to begin with each checkpoint line is checked by the keys that it names itself.
     """
 
@@ -52,15 +54,15 @@ class Vouching:
     def judge(self, sealed: Sealed) -> Judged:
         """Check the signatures by keys that are trusted, and by those that the line names.
 
-        EnvelopeError if one of them is wrong, or if a key that the line names has not signed, or
-        if it names none and none is trusted.
+        EnvelopeError if one of them is wrong, or if the signatures are not those of the keys that
+        the line names, one each and in their order: else the last line of a ledger, which nothing
+        behind it holds, could be given others.
         """
+        made_by = [(one.name, one.key_id) for one in sealed.note.signatures]
+        if made_by != [(key.name, key.id) for key in sealed.keys]:
+            raise EnvelopeError("its signatures are not those of the keys that it names")
         keys = dict.fromkeys((*self._trusted, *sealed.keys))
         signed_by = signers_of(sealed.note, keys)
-        if not all(key in signed_by for key in sealed.keys):
-            raise EnvelopeError("a key that the line names has not signed it")
-        if not self.is_asked and not signed_by:
-            raise EnvelopeError("it names no key that signed it")
         known = self._trusted if self.is_asked else keys
         return Judged(sealed, signed_by, any(key in known for key in signed_by))
 
@@ -73,14 +75,16 @@ class Vouching:
         self.checkpoints += 1
         self.last = seq
         for key in judged.sealed.keys:
-            if len(self.seen) < _MOST_KEYS:
+            if len(self.seen) < _MOST_TOLD:
                 self.seen.setdefault(key)
         if not judged.is_vouched:
             self.stranger = seq if self.stranger is None else self.stranger
             return
         self.vouched = seq + 1
         self.stranger = None
-        for key in judged.signed_by if self.is_asked else ():
-            if key not in self._trusted and len(self._trusted) < _MOST_KEYS:
+        # The first is the current key, others are those that it replaced: whoever trusts a new
+        # key has no reason to trust an old one, which may be old because it was stolen.
+        for key in judged.sealed.keys[:1] if self.is_asked else ():
+            if key not in self._trusted:
                 self._trusted[key] = None
                 self.rotations.append((seq, key))

@@ -28,7 +28,7 @@ settings.register_profile(
 settings.register_profile("ci", settings.get_profile("home"), derandomize=True, database=None)
 settings.register_profile("slow", settings.get_profile("home"), max_examples=2_000)
 # What is run before every commit takes less than a minute; CI takes twice as many examples.
-settings.register_profile("home", settings.get_profile("home"), max_examples=40)
+settings.register_profile("home", settings.get_profile("home"), max_examples=25)
 
 
 def _in_ci() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-_WHOLE = ("test_rules_", "test_several_", "test_secrets_kept")
+_WHOLE = ("test_rules_", "test_several_", "test_errors_", "test_secrets_kept", "test_clockwork")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -29,6 +29,10 @@ from mcp_envelope.core.ports import LedgerError, Writing
 from mcp_envelope.stores import chain, locks, read_ledger, sqlite_wal
 from mcp_envelope.stores.sqlite import SqliteLedger
 
+#: Processes that are killed, disks that are full: run by tools/ci.py.
+pytestmark = pytest.mark.whole
+
+
 HOLDER = """if True:
     import sqlite3, sys
     connection = sqlite3.connect(sys.argv[1], isolation_level=None)

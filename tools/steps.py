@@ -35,8 +35,9 @@ class Steps:
         """Run pytest on all cores, and add what it counted to the sum."""
         with tempfile.TemporaryDirectory() as folder:
             report = Path(folder) / "report.xml"
-            # Many tests wait for processes and clocks: twice as many at once as there are cores.
-            spread = ["-n", str(2 * (os.cpu_count() or 1)), "--dist", "worksteal"]
+            # What waits for processes and clocks runs twice as many at once as there are cores.
+            times = 2 if "-m" in options else 1
+            spread = ["-n", str(times * (os.cpu_count() or 1)), "--dist", "worksteal"]
             command = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *spread, *options]
             self.run(name, command, **environment)
             if report.exists():

@@ -6,8 +6,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.upstreams.conftest import Run
 from tests.upstreams.peers import META, ask, notification, request, upstream, values
+
+#: The SDK takes seconds to load: run by tools/ci.py.
+pytestmark = pytest.mark.whole
 
 _SERVER = (sys.executable, str(Path(__file__).with_name("sdk_server.py")))
 

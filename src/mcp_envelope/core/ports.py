@@ -131,7 +131,7 @@ class Ledger(Protocol):
         ``bodies`` are canonical forms that are kept beside it, each under its SHA-256.
 
         What was begun is finished: where the caller is cancelled meanwhile, CancelledError comes
-        after the line was written, and never instead.
+        after the line was written, never instead; if it could not be, with the error as its cause.
 
         EnvelopeError RECORD_UNAVAILABLE, with the reason and without paths or secrets, if it
         was not written.

@@ -26,6 +26,8 @@ settings.register_profile(
 )
 # One run in CI is like the next one: what hypothesis finds by chance, it finds at home.
 settings.register_profile("ci", settings.get_profile("home"), derandomize=True, database=None)
+# What one Python was given all of, others are given a part of.
+settings.register_profile("brief", settings.get_profile("ci"), max_examples=25)
 settings.register_profile("slow", settings.get_profile("home"), max_examples=2_000)
 # What is run before every commit takes less than a minute; CI takes twice as many examples.
 settings.register_profile("home", settings.get_profile("home"), max_examples=25)

@@ -46,7 +46,7 @@ def main(words: list[str]) -> int:
             _try_peers(steps, python)
         else:
             python = environments.ready(place, found, ("test", "peers"))
-            steps.tests(f"fast tests on {name}", python, [])
+            steps.tests(f"fast tests on {name}", python, [], HYPOTHESIS_PROFILE="brief")
     return steps.finish()
 
 

@@ -16,7 +16,7 @@ from tests.gateway import player, rig
 from tests.gateway.rig import STATELESS, Book, Rig
 from tests.gateway.wire import Endpoint, endpoint
 
-from mcp_envelope.gateway import app, gathering, members, subscriptions, talk
+from mcp_envelope.gateway import gathering, members, recording, subscriptions, talk
 from mcp_envelope.gateway.app import Gateway
 from mcp_envelope.gateway.settings import HttpSettings, Rules, Settings, UpstreamSettings
 
@@ -93,7 +93,7 @@ async def crew(
     """A crew. ``parts`` says what each server plays; those named in ``given`` as settings."""
     book = Book()
     async with AsyncExitStack() as stack:
-        stack.enter_context(patch.object(app, "open_ledger", lambda url, *, name: book))
+        stack.enter_context(patch.object(recording, "open_ledger", lambda url, **_: book))
         stack.enter_context(patch.object(talk, "_GRACE", 0.05))
         stack.enter_context(patch.object(members, "PAUSE", PAUSE))
         for module in (gathering, subscriptions, members):
@@ -114,7 +114,7 @@ async def crew(
             rules = Rules(retries=0, **part.get("rules", {}))
             found.append(UpstreamSettings(name=name, grace=0.5, rules=rules, **where))
         http = HttpSettings() if door == "http" else None
-        settings = Settings(upstreams=tuple(found), http=http, **given)
+        settings = Settings(upstreams=tuple(found), http=http, ledger="memory:", **given)
         gateway = await stack.enter_async_context(Gateway.open(settings))
         made = Crew(door, "child", revision, gateway, book, folder, Endpoint(), logs=logs)
         await (rig._open_http if door == "http" else rig._open_stdio)(made, stack)
